@@ -1,0 +1,1 @@
+"""Numerics that two or more methods share; methods never import each other."""

@@ -1,0 +1,1 @@
+"""Canvas views: one small Python class and one plain ESM file each."""
