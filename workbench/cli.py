@@ -1,0 +1,272 @@
+"""The command line: `workbench list | show | report | scorecard | app | lab | doctor | sync`.
+
+Each verb is a thin skin over the module that does the work. Exit codes: 0 good, 1 a run failed,
+2 bad input (one line on standard error). Nothing heavy is imported until a verb needs it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, NoReturn
+
+from workbench import __version__, catalog
+from workbench.parameters import Parameters, ParameterError, nearest
+
+GOOD, FAILED, BAD_INPUT, INTERRUPTED = 0, 1, 2, 130
+
+
+class _Parser(argparse.ArgumentParser):
+    """argparse whose errors are one line with the nearest valid word."""
+
+    def error(self, message: str) -> NoReturn:
+        if "invalid choice: " in message:
+            given = message.split("invalid choice: ")[1].split(" ")[0].strip("'")
+            verbs = next(a.choices for a in self._actions if isinstance(a.choices, dict))
+            hint = nearest(given, verbs) or f"; there are: {', '.join(verbs)}"
+            message = f"unknown command '{given}'{hint}"
+        elif message.startswith("unrecognized arguments: "):
+            word = message.removeprefix("unrecognized arguments: ").split()[0]
+            hint = nearest(word, self._option_string_actions)
+            message = f"unknown option or extra word '{word}'{hint}"
+        raise ValueError(message)
+
+
+def parser() -> argparse.ArgumentParser:
+    """The parser of all verbs."""
+    top = _Parser(prog="workbench", description=__doc__.splitlines()[0], allow_abbrev=False)
+    top.add_argument("--version", action="version", version=f"workbench {__version__}")
+    verbs = top.add_subparsers(dest="verb", required=True, metavar="COMMAND")
+
+    def verb(name: str, run: Any, text: str, json_too: bool = False) -> argparse.ArgumentParser:
+        sub = verbs.add_parser(name, help=text, description=text, allow_abbrev=False)
+        sub.set_defaults(run=run)
+        if json_too:
+            sub.add_argument("--json", action="store_true", help="print JSON for a program")
+        return sub
+
+    verb("list", _list, "List the methods.", True)
+    show = verb("show", _show, "Show a method's parameters, bounds, units and presets.", True)
+    show.add_argument("slug", metavar="SLUG")
+
+    report = verb("report", _report, "Run a method's notebook and write a report.", True)
+    report.add_argument("slug", metavar="SLUG")
+    report.add_argument("--preset", default="default", metavar="NAME", help="quick, default, full")
+    report.add_argument(
+        "-p", "--parameter", nargs=2, action="append", default=[], metavar=("NAME", "VALUE"),
+        help="set one parameter; may be repeated",
+    )  # fmt: skip
+    report.add_argument("-f", "--file", metavar="FILE.yaml", help="parameters as a YAML mapping")
+    report.add_argument("--out", default="reports", metavar="DIR", help="folder (default: reports)")
+    report.add_argument("--pdf", action="store_true", help="a PDF too (needs Chromium or Chrome)")
+    report.add_argument("--show-code", action="store_true", help="keep the code in the HTML")
+    report.add_argument("--timeout", type=_seconds, metavar="S", help="stop after S seconds")
+
+    score = verb("scorecard", _scorecard, "The claims of all methods and their verdicts.", True)
+    score.add_argument(
+        "folder", nargs="?", metavar="DIR",
+        help="folder of reports to read; without it, the quick preset of every method is run",
+    )  # fmt: skip
+
+    app = verb("app", _app, "Serve the explorers as web pages on this machine.")
+    app.add_argument("slug", nargs="?", metavar="SLUG")
+    app.add_argument("--port", type=int, default=0, help="0 (default) takes a free one")
+    app.add_argument("--no-browser", action="store_true", help="do not open a browser")
+
+    lab = verb("lab", _lab, "Open JupyterLab, on a method's notebook if one is named.")
+    lab.add_argument("slug", nargs="?", metavar="SLUG")
+
+    doctor = verb("doctor", _doctor, "Check this installation.", True)
+    doctor.add_argument("--out", default="reports", metavar="DIR", help="folder to try writing to")
+
+    sync = verb("sync", _sync, "Bring notebooks in line with the package (for contributors).")
+    sync.add_argument("--check", action="store_true", help="change nothing; exit 1 if out of line")
+    return top
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Entry point of the `workbench` command; returns the exit code."""
+    try:
+        chosen = parser().parse_args(arguments)
+        return chosen.run(chosen)
+    except (ValueError, ParameterError) as error:
+        print(f"workbench: {error}", file=sys.stderr)
+        return BAD_INPUT
+    except KeyboardInterrupt:
+        print("\nworkbench: interrupted; nothing was left half-written", file=sys.stderr)
+        return INTERRUPTED
+
+
+def _print_json(value: Any) -> int:
+    print(json.dumps(value, indent=1))
+    return GOOD
+
+
+def _list(chosen: argparse.Namespace) -> int:
+    methods = catalog.methods()
+    if chosen.json:
+        return _print_json(
+            [
+                {
+                    "slug": m.slug,
+                    "title": m.title,
+                    "theme": m.theme,
+                    "paper": m.paper,
+                    "notebook": str(m.notebook),
+                    "minutes": vars(m.minutes),
+                }
+                for m in methods
+            ]
+        )
+    theme = None
+    for m in methods:
+        if m.theme != theme:
+            theme = m.theme
+            print(theme)
+        print(f"  {m.slug:24} {m.summary}")
+    return GOOD
+
+
+def _parameters_class(slug: str) -> type[Parameters]:
+    return catalog.load(slug).Parameters
+
+
+def _show(chosen: argparse.Namespace) -> int:
+    method = catalog.find(chosen.slug)
+    declared = _parameters_class(method.slug)
+    rows = declared.describe()
+    if chosen.json:
+        return _print_json({"slug": method.slug, "parameters": rows, "presets": declared.presets})
+    print(f"{method.title}\n{method.summary}\n{method.paper}  {method.link}\n")
+    width = max(len(row["name"]) for row in rows)
+    group = None
+    for row in rows:
+        if row["group"] != group:
+            group = row["group"]
+            print(f"{group}")
+        allowed = declared.param[row["name"]].allowed()
+        print(f"  {row['name']:{width}}  {row['default']!s:>10}  {row['doc']} ({allowed})")
+    print("\nPresets")
+    for name, changes in declared.presets.items():
+        text = ", ".join(f"{k}={v}" for k, v in changes.items()) or "the values above"
+        print(f"  {name:{width}}  {text}")
+    return GOOD
+
+
+def _chosen_parameters(chosen: argparse.Namespace) -> Parameters:
+    """Preset, then the file, then -p: later ones win."""
+    declared = _parameters_class(chosen.slug)
+    changes: dict[str, Any] = {}
+    if chosen.file:
+        import yaml
+
+        try:
+            found = yaml.safe_load(Path(chosen.file).read_text(encoding="utf-8")) or {}
+        except OSError as error:
+            raise ValueError(f"cannot read {chosen.file}: {error.strerror}") from None
+        except (yaml.YAMLError, UnicodeDecodeError) as error:
+            reason = " ".join(str(error).split())
+            raise ValueError(f"{chosen.file} is not YAML: {reason}") from None
+        if not isinstance(found, dict):
+            raise ValueError(f"{chosen.file} must be a mapping 'name: value', one per line")
+        changes.update((str(k), declared.parse(str(k), v)) for k, v in found.items())
+    changes.update((name, declared.parse(name, text)) for name, text in chosen.parameter)
+    return declared.preset(chosen.preset, **changes)
+
+
+def _report(chosen: argparse.Namespace) -> int:
+    parameters = _chosen_parameters(chosen)
+    from workbench import reports
+    from workbench.steps import Progress
+
+    try:
+        with Progress(parameters.slug) as progress:
+            made = reports.make(
+                parameters,
+                chosen.out,
+                pdf=chosen.pdf,
+                show_code=chosen.show_code,
+                timeout_s=chosen.timeout,
+                on_step=progress,
+            )
+    except reports.ReportFailed as error:
+        print(f"workbench: {error}", file=sys.stderr)
+        if error.notebook:
+            print(f"The partial run is kept: {error.notebook}", file=sys.stderr)
+        return FAILED
+    paths = {k: str(v) for k, v in vars(made).items() if v}
+    if chosen.json:
+        return _print_json(paths)
+    from workbench.results import read_json
+    from workbench.scorecard import claims_of
+
+    print(claims_of(read_json(made.results)))
+    for kind, path in paths.items():
+        print(f"{kind:9} {path}")
+    return GOOD
+
+
+def _scorecard(chosen: argparse.Namespace) -> int:
+    from workbench import scorecard
+
+    try:
+        records = scorecard.read(chosen.folder) if chosen.folder else scorecard.run_quick()
+    except RuntimeError as error:
+        print(f"workbench: {error}", file=sys.stderr)
+        return FAILED
+    if chosen.json:
+        return _print_json(records)
+    print(scorecard.as_text(records))
+    return GOOD
+
+
+def _app(chosen: argparse.Namespace) -> int:
+    slug = catalog.find(chosen.slug).slug if chosen.slug else None
+    from workbench import app
+
+    app.serve(slug, port=chosen.port, open_browser=not chosen.no_browser)
+    return GOOD
+
+
+def _lab(chosen: argparse.Namespace) -> int:
+    import subprocess
+
+    folder = catalog.notebooks_folder()
+    target = catalog.find(chosen.slug).notebook if chosen.slug else folder / "index.ipynb"
+    command = [sys.executable, "-m", "jupyterlab", f"--notebook-dir={folder}", str(target)]
+    return GOOD if subprocess.run(command, check=False).returncode == 0 else FAILED
+
+
+def _doctor(chosen: argparse.Namespace) -> int:
+    from workbench import doctor
+
+    checks = doctor.examine(Path(chosen.out))
+    if chosen.json:
+        _print_json([vars(c) for c in checks])
+    else:
+        for c in checks:
+            print(f"{'ok ' if c.ok else 'NO ' if c.needed else '-  '} {c.name:22} {c.detail}")
+    return GOOD if all(c.ok for c in checks if c.needed) else FAILED
+
+
+def _sync(chosen: argparse.Namespace) -> int:
+    from workbench import notebooks
+
+    stale = notebooks.sync(write=not chosen.check)
+    for line in stale:
+        print(line)
+    return FAILED if chosen.check and stale else GOOD
+
+
+def _seconds(text: str) -> float:
+    value = float(text)
+    if not 0 < value < float("inf"):
+        raise ValueError
+    return value
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,132 @@
+"""Runs a notebook in a kernel of its own through papermill, with progress and a deadline.
+
+A papermill engine: the kernel talks over private IPC sockets (no port races between parallel
+runs), progress that a cell displays is passed on while it runs, and the whole run has one
+deadline. Whatever happens, the kernel is gone when `execute` returns or raises.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+from jupyter_client.manager import AsyncKernelManager
+from papermill.clientwrap import PapermillNotebookClient
+from papermill.engines import NBClientEngine, papermill_engines
+from papermill.execute import execute_notebook
+
+from workbench.steps import PROGRESS_MIME, Step
+
+MEASURE_TAG, MEASURE_WEIGHT = "measure", 15.0  # the cell that runs the study, in ordinary cells
+
+
+class _Client(PapermillNotebookClient):
+    on_step: Callable[[Step], None] | None = None
+    done = weight = total = 0.0
+
+    def process_message(self, msg: dict[str, Any], cell: Any, cell_index: int) -> Any:
+        note = msg["content"].get("data", {}).get(PROGRESS_MIME) if "content" in msg else None
+        if note and self.on_step:
+            title = f"{note['title']}: {note['message']}" if note["message"] else note["title"]
+            self.on_step(Step((self.done + self.weight * note["done"]) / self.total, title))
+        return super().process_message(msg, cell, cell_index)
+
+    async def async_execute_cell(self, cell: Any, cell_index: int, *args: Any, **kw: Any) -> Any:
+        self.weight = _weight(cell)
+        if self.on_step:
+            count = f"cell {cell_index + 1} of {len(self.nb.cells)}"
+            self.on_step(Step(self.done / self.total, count))
+        result = await super().async_execute_cell(cell, cell_index, *args, **kw)
+        self.done += self.weight
+        return result
+
+    execute_cell = PapermillNotebookClient.execute_cell
+
+
+class _Engine(NBClientEngine):
+    @classmethod
+    def execute_managed_notebook(
+        cls, nb_man: Any, kernel_name: str, start_timeout: float = 60, **options: Any
+    ) -> Any:
+        deadline = options["deadline"]
+
+        def remaining(_cell: Any) -> float | None:
+            return max(1.0, deadline - time.monotonic()) if deadline else None
+
+        with tempfile.TemporaryDirectory(prefix="wb-") as folder:
+            manager = AsyncKernelManager(kernel_name=kernel_name)
+            if os.name == "posix":
+                manager.transport = "ipc"
+                manager.connection_file = str(Path(folder) / "kernel.json")
+            client = _Client(
+                nb_man,
+                kernel_name=kernel_name,
+                startup_timeout=start_timeout,
+                timeout_func=remaining,
+                interrupt_on_timeout=False,
+            )
+            client.km = manager  # set afterwards, so that the client shuts it down as its own
+            client.on_step = options["on_step"]
+            client.total = sum(_weight(cell) for cell in nb_man.nb.cells)
+            return client.execute(env={**os.environ, **options["environment"]})
+
+
+papermill_engines.register("workbench", _Engine)
+
+
+def execute(
+    notebook: Path,
+    output: Path,
+    parameters: dict[str, Any],
+    *,
+    timeout_s: float | None = None,
+    on_step: Callable[[Step], None] | None = None,
+    environment: dict[str, str] | None = None,
+) -> None:
+    """Run `notebook` with `parameters` and write the executed copy to `output`.
+
+    Raises what papermill raises: PapermillExecutionError for a failing cell, and nbclient's
+    CellTimeoutError and DeadKernelError. The copy is written in those cases too.
+    """
+    with _termination_as_interrupt():
+        execute_notebook(
+            str(notebook),
+            str(output),
+            parameters=parameters,
+            engine_name="workbench",
+            kernel_name="python3",
+            progress_bar=False,
+            deadline=time.monotonic() + timeout_s if timeout_s else None,
+            on_step=on_step,
+            environment=environment or {},
+        )
+
+
+def _weight(cell: Any) -> float:
+    if cell.cell_type != "code":
+        return 0.01
+    return MEASURE_WEIGHT if MEASURE_TAG in cell.metadata.get("tags", []) else 1.0
+
+
+@contextlib.contextmanager
+def _termination_as_interrupt() -> Iterator[None]:
+    """SIGTERM cleans up just as Ctrl-C does (signals reach the main thread only)."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+
+    def interrupt(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGTERM, interrupt)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)

@@ -1,0 +1,230 @@
+"""Reports: a run of a notebook with given parameters as one self-contained HTML file.
+
+papermill runs the notebook, nbconvert renders it, and a page template puts parameters, claims and
+citation around it. The page asks for nothing from a network: mathematics becomes MathML, images
+are inlined. Files appear in the output folder only when they are complete.
+"""
+
+from __future__ import annotations
+
+import datetime
+import json
+import os
+import shlex
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from workbench import catalog, results
+from workbench.claims import Claim, Claims
+from workbench.parameters import Parameters
+from workbench.steps import PROGRESS_MIME, Step
+
+STILL = "WORKBENCH_STILL"  # set for kernels of reports: live views show a still instead
+BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")
+NOT_IN_REPORT = "no-report"  # tag of cells that a report leaves out
+
+
+@dataclass(frozen=True)
+class Report:
+    """Paths of what a report left behind."""
+
+    html: Path
+    notebook: Path
+    results: Path
+    pdf: Path | None = None
+
+
+class ReportFailed(RuntimeError):
+    """A run failed; the message is readable by a person, `notebook` is the partial run kept."""
+
+    def __init__(self, message: str, notebook: Path | None = None):
+        super().__init__(message)
+        self.notebook = notebook
+
+
+def make(
+    parameters: Parameters,
+    out: str | Path = "reports",
+    *,
+    pdf: bool = False,
+    show_code: bool = False,
+    timeout_s: float | None = None,
+    on_step: Callable[[Step], None] | None = None,
+) -> Report:
+    """Run the notebook of `parameters.slug` and write SLUG.ipynb, SLUG.html and SLUG.json to `out`.
+
+    Raises ValueError for an output folder that cannot be used or a missing browser (`pdf`), before
+    anything runs, and `ReportFailed` when a cell fails, the kernel dies or `timeout_s` is over.
+    """
+    method = catalog.find(parameters.slug)
+    browser = _browser() if pdf else None
+    out = _writable(Path(out).expanduser().resolve())
+    with tempfile.TemporaryDirectory(prefix=f".{method.slug}-", dir=out) as scratch:
+        made = {s: Path(scratch) / f"{method.slug}.{s}" for s in ("ipynb", "html", "json", "pdf")}
+        final = {s: out / path.name for s, path in made.items()}
+        _execute(method, parameters, made["ipynb"], final["ipynb"], timeout_s, on_step)
+        try:
+            record = results.read(made["ipynb"])
+        except ValueError as error:
+            os.replace(made["ipynb"], final["ipynb"])
+            raise ReportFailed(f"{method.slug}: {error}", final["ipynb"]) from None
+        made["json"].write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
+        made["html"].write_text(render(made["ipynb"], record, show_code), encoding="utf-8")
+        if browser:
+            print_pdf(browser, made["html"], made["pdf"])
+        for suffix, path in made.items():
+            if path.exists():
+                os.replace(path, final[suffix])
+    return Report(final["html"], final["ipynb"], final["json"], final["pdf"] if pdf else None)
+
+
+def _execute(
+    method: catalog.Method,
+    parameters: Parameters,
+    target: Path,
+    kept: Path,
+    timeout_s: float | None,
+    on_step: Callable[[Step], None] | None,
+) -> None:
+    from nbclient.exceptions import CellTimeoutError, DeadKernelError
+    from papermill.exceptions import PapermillExecutionError
+
+    from workbench import kernels
+
+    try:
+        kernels.execute(
+            method.notebook,
+            target,
+            parameters.to_papermill(),
+            timeout_s=timeout_s,
+            on_step=on_step,
+            environment={STILL: "1"},
+        )
+    except (PapermillExecutionError, CellTimeoutError, DeadKernelError) as error:
+        if target.exists():
+            os.replace(target, kept)
+        if isinstance(error, PapermillExecutionError):
+            text = (
+                f"cell {error.exec_count} of {method.slug} failed:\n\n"
+                + "\n".join("    " + line for line in error.source.strip().splitlines())
+                + f"\n\n{error.ename}: {error.evalue}"
+            )
+        elif isinstance(error, CellTimeoutError):
+            text = f"{method.slug} did not finish within {timeout_s:g} s and was stopped"
+        else:
+            text = f"the kernel of {method.slug} died (out of memory, or killed)"
+        raise ReportFailed(text, kept if kept.exists() else None) from None
+
+
+def render(notebook: Path, record: dict[str, Any], show_code: bool = False) -> str:
+    """The HTML page of an executed notebook with its record; needs no network to be read."""
+    from jinja2 import Environment, PackageLoader
+    from markupsafe import Markup
+    from pygments.formatters import HtmlFormatter
+
+    method = catalog.find(record["slug"])
+    described = catalog.load(method.slug).Parameters.describe()
+    claims = Claims(Claim(**claim) for claim in record["claims"])
+    changed = set(record["changed"])
+    rows = [
+        {**row, "value": record["parameters"][row["name"]], "changed": row["name"] in changed}
+        for row in described
+    ]
+    words = [f"-p {n} {shlex.quote(str(record['parameters'][n]))}" for n in record["changed"]]
+    page = Environment(loader=PackageLoader("workbench", "templates"), autoescape=True)
+    return page.get_template("report.html").render(
+        method=method,
+        record=record,
+        parameters=rows,
+        held=claims.held(),
+        claims_table=Markup(claims._repr_html_()),
+        body=Markup(_body(notebook, show_code)),
+        made=datetime.datetime.now().astimezone().strftime("%Y-%m-%d %H:%M %Z"),
+        command=" ".join(["workbench report", method.slug, f"--preset {record['preset']}", *words]),
+        highlight_css=Markup(HtmlFormatter().get_style_defs(".highlight")),
+    )
+
+
+def _body(notebook: Path, show_code: bool) -> str:
+    import nbformat
+    from latex2mathml.converter import convert
+    from nbconvert.exporters import HTMLExporter
+    from nbconvert.filters.markdown_mistune import IPythonRenderer, MarkdownWithMath
+
+    class MathMLRenderer(IPythonRenderer):
+        def inline_math(self, body: str) -> str:
+            return convert(body)
+
+        def block_math(self, body: str) -> str:
+            return convert(body, display="block")
+
+        def latex_environment(self, name: str, body: str) -> str:
+            return convert(f"\\begin{{{name}}}{body}\\end{{{name}}}", display="block")
+
+    def markdown(source: str) -> str:
+        renderer = MathMLRenderer(
+            escape=False, embed_images=True, path=str(catalog.notebooks_folder())
+        )
+        return MarkdownWithMath(renderer=renderer).render(source)
+
+    node = nbformat.read(notebook, as_version=4)
+    node.cells = [c for c in node.cells if NOT_IN_REPORT not in c.metadata.get("tags", [])]
+    for cell in node.cells:
+        if cell.cell_type == "code":
+            cell.outputs = [
+                o
+                for o in cell.outputs
+                if not {PROGRESS_MIME, results.RECORD_MIME} & set(o.get("data", {}))
+                and not (o.output_type == "stream" and o.name == "stderr")
+            ]
+    node.metadata.pop("widgets", None)  # their viewer would be fetched from a network
+    exporter = HTMLExporter(
+        template_name="basic",
+        filters={"markdown2html": markdown},
+        exclude_input=not show_code,
+        exclude_input_prompt=True,
+        exclude_output_prompt=True,
+    )
+    return exporter.from_notebook_node(node)[0]
+
+
+def print_pdf(browser: str, page: Path, target: Path) -> None:
+    """Print an HTML file to PDF with headless Chromium; ReportFailed when that fails."""
+    with tempfile.TemporaryDirectory() as profile:
+        command = [
+            browser, "--headless", "--disable-gpu", "--no-first-run", "--no-pdf-header-footer",
+            "--disable-background-networking", f"--user-data-dir={profile}",
+            "--virtual-time-budget=10000", f"--print-to-pdf={target}", page.as_uri(),
+        ]  # fmt: skip
+        if hasattr(os, "geteuid") and os.geteuid() == 0:
+            command.insert(1, "--no-sandbox")  # Chromium refuses to run as root with it
+        done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+    if done.returncode or not target.exists():
+        reason = (done.stderr.strip().splitlines() or ["no message"])[-1]
+        raise ReportFailed(f"{browser} could not print the PDF: {reason}")
+
+
+def find_browser() -> str | None:
+    """Path of the Chromium or Chrome that prints PDF files, if there is one."""
+    return next(filter(None, map(shutil.which, BROWSERS)), None)
+
+
+def _browser() -> str:
+    found = find_browser()
+    if not found:
+        raise ValueError("--pdf needs Chromium or Chrome on the PATH; none was found")
+    return found
+
+
+def _writable(folder: Path) -> Path:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=folder):
+            return folder
+    except OSError as error:
+        raise ValueError(f"cannot write to {folder}: {error.strerror}") from None

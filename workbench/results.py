@@ -1,0 +1,102 @@
+"""What a notebook run leaves behind: one record that reports, sweeps and the scorecard read.
+
+`record(study)` stores the record in the executed notebook as an output of its own MIME type;
+`read(notebook)` gets it back without running anything.
+"""
+
+from __future__ import annotations
+
+import json
+import platform
+from dataclasses import dataclass, field
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+from workbench.claims import Claims
+from workbench.parameters import Parameters
+
+RECORD_MIME = "application/vnd.workbench+json"
+LIBRARIES = ("workbench", "numpy", "scipy", "numba", "torch", "scikit-learn", "panel", "holoviews")
+
+
+@dataclass
+class Study:
+    """Base of every method's study: what was asked, what was claimed, and headline numbers.
+
+    values: plain numbers by name, for sweeps. seconds: time of the run. complete: False when the
+    run was cancelled and only part of it was measured.
+    """
+
+    parameters: Parameters
+    claims: Claims = field(default_factory=Claims)
+    values: dict[str, float] = field(default_factory=dict)
+    seconds: float = 0.0
+    complete: bool = True
+
+
+def versions() -> dict[str, str]:
+    """Versions of Python and of the libraries that decide the numbers."""
+    found = {"python": platform.python_version()}
+    for name in LIBRARIES:
+        try:
+            found[name] = version(name)
+        except PackageNotFoundError:
+            continue
+    return found
+
+
+def to_record(study: Study) -> dict[str, Any]:
+    """The record of a study as plain JSON values."""
+    parameters = study.parameters
+    preset, changed = parameters.nearest_preset()
+    return {
+        "slug": parameters.slug,
+        "preset": preset,
+        "changed": changed,
+        "parameters": parameters.to_papermill(),
+        "seed": parameters.seed,
+        "versions": versions(),
+        "seconds": round(study.seconds, 3),
+        "complete": study.complete,
+        "claims": [claim.to_json() for claim in study.claims],
+        "values": {name: float(value) for name, value in study.values.items()},
+    }
+
+
+def record(study: Study) -> None:
+    """Store the record of `study` in the outputs of the running notebook cell."""
+    from IPython.display import display
+
+    text = f"recorded: {len(study.claims)} claims, {len(study.values)} values"
+    display({RECORD_MIME: to_record(study), "text/plain": text}, raw=True)
+
+
+def read(notebook: str | Path | dict[str, Any]) -> dict[str, Any]:
+    """The record in an executed notebook (path or parsed JSON).
+
+    Raises ValueError, in one line, when the file is no notebook or holds no record.
+    """
+    name = "this notebook"
+    if not isinstance(notebook, dict):
+        name = str(notebook)
+        try:
+            notebook = json.loads(Path(notebook).read_text(encoding="utf-8"))
+        except (OSError, ValueError) as error:
+            raise ValueError(f"{name} is not a readable notebook: {error}") from None
+    for cell in reversed(notebook.get("cells", [])):
+        for output in cell.get("outputs", []):
+            if RECORD_MIME in output.get("data", {}):
+                return output["data"][RECORD_MIME]
+    raise ValueError(f"{name} holds no record: it was not run to its end")
+
+
+def read_json(path: str | Path) -> dict[str, Any]:
+    """A results file written beside a report; ValueError in one line when it is not one."""
+    try:
+        found = json.loads(Path(path).read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise ValueError(f"{path} is not a results file: {error}") from None
+    if not isinstance(found, dict) or not {"slug", "claims", "parameters"} <= found.keys():
+        raise ValueError(f"{path} is not a results file: no slug, claims or parameters in it")
+    return found
