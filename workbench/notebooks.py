@@ -1,0 +1,98 @@
+"""Keeps notebooks in line with the package and their diffs readable.
+
+`sync` rewrites the parameters cell from the method's class and stores every notebook in one
+canonical form: stable cell ids, sorted keys, no outputs but the small text of compared cells
+(`# NBVAL_CHECK_OUTPUT`). Notebooks are read as plain JSON: nbformat is slow to import.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+from workbench import catalog
+
+COMPARED = "NBVAL_CHECK_OUTPUT"
+PARAMETERS_TAG = "parameters"
+LIMIT_BYTES = 150_000
+
+
+def read(path: Path) -> dict[str, Any]:
+    """The notebook as parsed JSON; ValueError in one line when it is not one."""
+    try:
+        notebook = json.loads(path.read_text(encoding="utf-8"))
+        notebook["cells"]
+    except (ValueError, KeyError, TypeError) as error:
+        raise ValueError(f"{path.name} is not a notebook: {error}") from None
+    return notebook
+
+
+def source(cell: dict[str, Any]) -> str:
+    """The text of a cell."""
+    return "".join(cell["source"])
+
+
+def tags(cell: dict[str, Any]) -> list[str]:
+    """The tags of a cell."""
+    return cell.get("metadata", {}).get("tags", [])
+
+
+def canonical(notebook: dict[str, Any], parameters_source: str | None = None) -> str:
+    """The text of a notebook as it is stored; `parameters_source` replaces the parameters cell."""
+    cells = []
+    for number, cell in enumerate(notebook["cells"]):
+        kind, text = cell["cell_type"], source(cell)
+        if parameters_source is not None and PARAMETERS_TAG in tags(cell):
+            text = parameters_source
+        kept: dict[str, Any] = {
+            "cell_type": kind,
+            "id": f"cell-{number:02}",
+            "metadata": {"tags": tags(cell)} if tags(cell) else {},
+            "source": text.splitlines(keepends=True),
+        }
+        if kind == "code":
+            compared = COMPARED in text
+            kept["outputs"] = [_output(o) for o in cell["outputs"]] if compared else []
+            kept["execution_count"] = 1 if compared and cell["outputs"] else None
+        cells.append(kept)
+    stored = {
+        "cells": cells,
+        "metadata": {
+            "kernelspec": {"display_name": "Python 3", "language": "python", "name": "python3"},
+            "language_info": {"name": "python"},
+        },
+        "nbformat": 4,
+        "nbformat_minor": 5,
+    }
+    return json.dumps(stored, indent=1, sort_keys=True, ensure_ascii=False) + "\n"
+
+
+def _output(output: dict[str, Any]) -> dict[str, Any]:
+    kept = dict(output)
+    if "execution_count" in kept:
+        kept["execution_count"] = 1
+    return kept
+
+
+def parameters_source(slug: str) -> str | None:
+    """The parameters cell that belongs into the notebook of `slug` (None for the index)."""
+    if slug == "index":
+        return None
+    return catalog.load(slug).Parameters.cell()
+
+
+def sync(write: bool = True) -> list[str]:
+    """Rewrite what is out of line; returns one line for each notebook that was (or would be)."""
+    stale = []
+    for path in sorted(catalog.notebooks_folder().glob("*.ipynb")):
+        wanted = canonical(read(path), parameters_source(path.stem))
+        if wanted == path.read_text(encoding="utf-8"):
+            continue
+        stale.append(f"{path.name} {'rewritten' if write else 'is out of line: workbench sync'}")
+        if write:
+            scratch = path.with_suffix(".tmp")
+            scratch.write_text(wanted, encoding="utf-8")
+            os.replace(scratch, path)
+    return stale
