@@ -81,5 +81,7 @@ def _browser() -> Check:
     from workbench.reports import find_browser
 
     found = find_browser()
-    detail = f"{found} (unlocks --pdf)" if found else "no Chromium or Chrome: --pdf is not available"
+    detail = (
+        f"{found} (unlocks --pdf)" if found else "no Chromium or Chrome: --pdf is not available"
+    )
     return Check("browser", found is not None, detail, needed=False)

@@ -195,9 +195,7 @@ class Parameters(param.Parameterized):
         if isinstance(history, list) and "get_ipython" in namespace:
             given = _assigned(history)
         else:
-            given = [
-                n for n, v in namespace.items() if n[:1] != "_" and isinstance(v, JSON_TYPES)
-            ]
+            given = [n for n, v in namespace.items() if n[:1] != "_" and isinstance(v, JSON_TYPES)]
         return cls(**{name: namespace[name] for name in given if name in namespace})
 
     @classmethod
@@ -290,7 +288,9 @@ def _cell_note(p: Any) -> str:
     if isinstance(p, Choice):
         return " | ".join(p.objects)
     words = bounds_text(getattr(p, "bounds", None)).strip().removeprefix("from ")
-    note = ", ".join(part for part in (words if not isinstance(p, Integers) else "", p.unit) if part)
+    note = ", ".join(
+        part for part in (words if not isinstance(p, Integers) else "", p.unit) if part
+    )
     return note or p.kind
 
 

@@ -67,6 +67,7 @@ def table_html(
     header: Sequence[str], rows: Sequence[Sequence[str]], caption: str = "", raw: bool = True
 ) -> str:
     """An HTML table in the common look. Cells are HTML when `raw`; otherwise they are escaped."""
+
     def cell(x: object) -> str:
         return str(x) if raw else html.escape(str(x))
 

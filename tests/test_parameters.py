@@ -1,0 +1,147 @@
+"""Parameters: one declaration, from which widgets, notebook cell, papermill and checks follow."""
+
+import ast
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from workbench import parameters as p
+from workbench.notebooks import canonical
+
+
+class Example(p.Parameters):
+    slug = "example"
+    temperature = p.Number(1.0, bounds=(0, 100), unit="energy", group="Energy", doc="Temperature")
+    size = p.Integer(100, bounds=(8, 1024), unit="sites", group="Lattice", doc="Side")
+    rule = p.Choice("uniform", objects=["uniform", "edges"], group="Lattice", doc="Copy rule")
+    closure = p.Boolean(True, group="Model", doc="Add the network")
+    widths = p.Integers([8, 8], group="Model", doc="Channels")
+    presets = {"default": {}, "quick": {"size": 60}}
+
+
+def test_names_follow_the_declaration_and_the_seed_comes_last():
+    assert Example.names() == ["temperature", "size", "rule", "closure", "widths", "seed"]
+
+
+@pytest.mark.parametrize(
+    ("values", "words"),
+    [
+        (
+            {"temprature": 2},
+            "unknown parameter 'temprature' of example; did you mean 'temperature'?",
+        ),
+        ({"name": "x"}, "unknown parameter 'name' of example"),
+        (
+            {"temperature": 200},
+            "temperature = 200.0 is not allowed: a number from 0 to 100 [energy]",
+        ),
+        ({"temperature": float("nan")}, "a number from 0 to 100"),
+        ({"temperature": True}, "a number from 0 to 100"),
+        ({"temperature": None}, "a number from 0 to 100"),
+        ({"size": True}, "size = True is not allowed: an integer from 8 to 1024 [sites]"),
+        ({"size": 60.0}, "an integer from 8 to 1024"),
+        ({"size": "big"}, "size = 'big' is not allowed"),
+        ({"rule": "unifrom"}, "one of 'uniform', 'edges'"),
+        ({"closure": 1}, "closure = 1 is not allowed: True or False"),
+        ({"widths": [8, 0]}, "a list of positive integers"),
+        ({"widths": []}, "a list of positive integers"),
+        ({"seed": -1}, "seed = -1 is not allowed"),
+    ],
+)
+def test_bad_values_are_refused_in_one_line(values, words):
+    with pytest.raises(p.ParameterError) as error:
+        Example(**values)
+    assert words in str(error.value)
+    assert "\n" not in str(error.value)
+
+
+def test_a_misspelt_assignment_is_an_error():
+    example = Example()
+    with pytest.raises(p.ParameterError, match="did you mean 'size'"):
+        example.sice = 10
+    with pytest.raises(p.ParameterError, match="from 8 to 1024"):
+        example.size = 4
+    assert example.size == 100
+
+
+def test_the_error_shows_no_stack_of_frames_in_a_notebook():
+    assert p.ParameterError("one line")._render_traceback_() == ["ParameterError: one line"]
+
+
+def test_presets_and_their_changes():
+    assert Example.preset("quick").size == 60
+    assert Example.preset("quick", size=80).nearest_preset() == ("default", ["size"])
+    assert Example.preset("quick", temperature=2.0).nearest_preset() == ("quick", ["temperature"])
+    with pytest.raises(p.ParameterError, match="did you mean 'quick'"):
+        Example.preset("quik")
+
+
+@given(
+    temperature=st.floats(0, 100),
+    size=st.integers(8, 1024),
+    rule=st.sampled_from(["uniform", "edges"]),
+    closure=st.booleans(),
+    widths=st.lists(st.integers(1, 64), min_size=1, max_size=4),
+    seed=st.integers(0, 2**31 - 1),
+)
+def test_values_survive_papermill_the_command_line_and_the_notebook(**values):
+    given_ = Example(**values)
+    injected = given_.to_papermill()
+    assert injected == values
+    assert Example.from_notebook(injected).to_papermill() == values
+    assert {name: Example.parse(name, str(value)) for name, value in values.items()} == values
+
+
+@given(st.floats(allow_nan=True, allow_infinity=True))
+def test_every_float_is_either_taken_or_refused_in_words(value):
+    allowed = 0 <= value <= 100
+    if allowed:
+        assert Example(temperature=value).temperature == value
+    else:
+        with pytest.raises(p.ParameterError, match="from 0 to 100"):
+            Example(temperature=value)
+
+
+def test_the_parameters_cell_is_one_literal_assignment_a_line():
+    tree = ast.parse(Example.cell())
+    assert all(isinstance(node, ast.AnnAssign) for node in tree.body)
+    values = {node.target.id: ast.literal_eval(node.value) for node in tree.body}
+    assert values == Example().to_papermill()
+
+
+def test_papermill_reads_name_type_default_and_help_from_the_cell(tmp_path):
+    import papermill
+
+    cell = {"cell_type": "code", "source": "", "metadata": {"tags": ["parameters"]}, "outputs": []}
+    path = tmp_path / "example.ipynb"
+    path.write_text(canonical({"cells": [cell]}, Example.cell()), encoding="utf-8")
+    found = papermill.inspect_notebook(str(path))
+    assert list(found) == Example.names()
+    assert found["temperature"]["inferred_type_name"] == "float"
+    assert found["temperature"]["default"] == "1.0"
+    assert "0 to 100, energy" in found["temperature"]["help"]
+
+
+def test_in_a_kernel_only_the_parameter_cells_are_looked_at():
+    namespace = {
+        "get_ipython": None,
+        "In": ["", "temperature: float = 1.0  # T", "# Parameters\nsize = 20\n", "other = 3"],
+        "temperature": 1.0,
+        "size": 20,
+        "other": 3,
+        "later_variable": 7,
+    }
+    assert Example.from_notebook(namespace).size == 20
+    namespace["In"][2] = "# Parameters\nsise = 20\n"
+    namespace["sise"] = 20
+    with pytest.raises(p.ParameterError, match="did you mean 'size'"):
+        Example.from_notebook(namespace)
+
+
+def test_description_has_bounds_unit_and_choices():
+    rows = {row["name"]: row for row in Example.describe()}
+    assert rows["temperature"]["bounds"] == [0, 100]
+    assert rows["temperature"]["unit"] == "energy"
+    assert rows["rule"]["choices"] == ["uniform", "edges"]
+    assert rows["rule"]["bounds"] is None
