@@ -1,0 +1,138 @@
+"""The explorers as web pages: a gallery at / and one page for each method, on loopback.
+
+Each visitor gets an explorer of their own, built when their page opens; nothing is shared between
+sessions. Not a public server: it listens on this machine unless told otherwise.
+"""
+
+from __future__ import annotations
+
+import base64
+import errno
+import html
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import panel as pn
+
+from workbench import catalog, theme
+
+STYLE = f"""
+:host, body {{ font-family: {theme.FONT}; color: {theme.INK}; }}
+.wb-top {{ max-width: 1180px; margin: 0 auto; padding: 22px 16px 4px; }}
+.wb-top h1 {{ font-size: 26px; margin: 0 0 4px; font-weight: 650; }}
+.wb-top p {{ margin: 0 0 4px; color: {theme.MUTED}; font-size: 15px; line-height: 1.5; }}
+.wb-top a {{ color: {theme.OKABE_ITO["blue"]}; text-decoration: none; }}
+.wb-cards {{ max-width: 1180px; margin: 0 auto; padding: 8px 16px 40px; display: grid; gap: 20px;
+  grid-template-columns: repeat(auto-fill, minmax(260px, 1fr)); }}
+.wb-theme {{ grid-column: 1 / -1; font-size: 15px; margin: 14px 0 -8px; font-weight: 600; }}
+.wb-card {{ display: block; border: 1px solid {theme.GRID}; border-radius: 10px; overflow: hidden;
+  text-decoration: none; color: inherit; background: {theme.PAPER}; }}
+.wb-card:hover {{ border-color: {theme.OKABE_ITO["blue"]}; }}
+.wb-card:focus-visible {{ outline: 2px solid {theme.OKABE_ITO["blue"]}; outline-offset: 2px; }}
+.wb-card img {{ width: 100%; aspect-ratio: 16 / 9; object-fit: cover; display: block; }}
+.wb-card div {{ padding: 12px 16px 14px; }}
+.wb-card h2 {{ font-size: 16px; margin: 0 0 6px; }}
+.wb-card p {{ margin: 0 0 8px; font-size: 14px; line-height: 1.45; }}
+.wb-card small {{ color: {theme.MUTED}; }}
+"""
+
+
+def gallery_html(methods: list[catalog.Method], here: str = "") -> str:
+    """The gallery as HTML: a card for each method, by theme, linking to `here/<slug>`."""
+    parts, group = [], None
+    for method in methods:
+        if method.theme != group:
+            group = method.theme
+            parts.append(f'<h2 class="wb-theme">{html.escape(group)}</h2>')
+        picture = ""
+        if method.thumbnail.exists():
+            data = base64.b64encode(method.thumbnail.read_bytes()).decode()
+            picture = f'<img alt="" src="data:image/png;base64,{data}">'
+        parts.append(
+            f'<a class="wb-card" href="{here}{method.slug}">{picture}<div>'
+            f"<h2>{html.escape(method.title)}</h2><p>{html.escape(method.summary)}</p>"
+            f"<small>{html.escape(method.level)} · reading {method.minutes.reading:g} min"
+            "</small></div></a>"
+        )
+    return (
+        f'<style>{STYLE}</style><header class="wb-top"><h1>Workbench</h1>'
+        "<p>New machine-learning methods to play with: move a slider, watch what happens, "
+        "run the study, and make a report of your settings.</p></header>"
+        f'<main class="wb-cards">{"".join(parts)}</main>'
+    )
+
+
+def gallery() -> pn.viewable.Viewable:
+    """The page at /."""
+    return pn.pane.HTML(gallery_html(catalog.methods()), sizing_mode="stretch_width", margin=0)
+
+
+def method_page(slug: str) -> pn.viewable.Viewable:
+    """The page of a method, with a new explorer: one for each session."""
+    method = catalog.find(slug)
+    head = pn.pane.HTML(
+        f'<style>{STYLE}</style><header class="wb-top"><p><a href="./">← all methods</a></p>'
+        f"<h1>{html.escape(method.title)}</h1><p>{html.escape(method.summary)} "
+        f'<a href="{html.escape(method.link)}">{html.escape(method.paper)}</a></p></header>',
+        sizing_mode="stretch_width",
+        margin=0,
+    )
+    theme.set_defaults()
+    body = pn.panel(catalog.load(method.slug).explorer())
+    # Centered under the header, whose padding it shares.
+    body = pn.Column(
+        body, max_width=1212, margin=(8, 0), styles={"margin": "0 auto", "padding": "0 16px"},
+        sizing_mode="stretch_width",
+    )  # fmt: skip
+    return pn.Column(head, body, sizing_mode="stretch_width", margin=0)
+
+
+def pages(slug: str | None = None) -> dict[str, Callable[[], Any]]:
+    """Path -> function that builds the page; all methods, or `slug` alone and as the first page."""
+    if slug is not None:
+        slug = catalog.find(slug).slug
+        return {"/": partial(method_page, slug), slug: partial(method_page, slug)}
+    return {"/": gallery, **{m.slug: partial(method_page, m.slug) for m in catalog.methods()}}
+
+
+def serve(
+    slug: str | None = None,
+    port: int = 0,
+    address: str = "127.0.0.1",
+    open_browser: bool = False,
+) -> None:
+    """Serve the pages until interrupted; port 0 takes a free one.
+
+    Raises ValueError, in one line, for an unknown method and a port that cannot be used.
+    """
+    if not 0 <= port <= 65_535:
+        raise ValueError(f"port = {port} is not allowed: use 0 (any free port) to 65535")
+    titles = {"/": "Workbench", **{m.slug: m.title for m in catalog.methods()}}
+    chosen = pages(slug)
+    try:
+        server = pn.serve(
+            chosen,
+            port=port,
+            address=address,
+            title={path: titles[path] for path in chosen},
+            show=False,
+            start=False,
+            verbose=False,
+        )
+    except OSError as error:
+        reason = {
+            errno.EADDRINUSE: "is taken by another program; choose another, or 0 for a free one",
+            errno.EACCES: "needs more rights; choose one above 1023",
+        }.get(error.errno or 0, f"cannot be used: {error.strerror}")
+        raise ValueError(f"port {port} on {address} {reason}") from None
+    url = f"http://{address}:{server.port}/"
+    print(f"Workbench at {url} (Ctrl-C ends it)", flush=True)
+    if open_browser:
+        import webbrowser
+
+        server.io_loop.add_callback(webbrowser.open, url)
+    try:
+        server.run_until_shutdown()
+    except KeyboardInterrupt:
+        pass

@@ -1,0 +1,125 @@
+"""Jobs: a generator of steps in a thread of its own, watched from an event loop.
+
+What an explorer runs behind its buttons. The thread does the work and touches no widget; the loop
+looks at it ten times a second, so progress, cancel and errors reach the page. Also the making of a
+report as such a generator, in a process group of its own. Knows no page and no method.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import re
+import select
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from workbench.parameters import Parameters
+from workbench.steps import Cancelled, Step, Steps, run
+
+GRACE_S = 0.8  # how long a cancelled job may take to stop before the page goes on without it
+
+
+class Job:
+    """One run of `steps` in a thread.
+
+    `await job.watch(on_step)` returns the result, raises the error of the work, or raises
+    `Cancelled` with the latest partial result within a second of `cancel()`.
+    """
+
+    def __init__(self, steps: Steps):
+        self.latest: Step | None = None
+        self._partial: Any = None
+        self._stop = threading.Event()
+        self._outcome: list[tuple[bool, Any]] = []
+        self._thread = threading.Thread(target=self._run, args=(steps,), daemon=True)
+        self._thread.start()
+
+    def _run(self, steps: Steps) -> None:
+        try:
+            self._outcome.append((True, run(steps, self._note, self._stop.is_set)))
+        except BaseException as error:
+            self._outcome.append((False, error))
+
+    def _note(self, step: Step) -> None:
+        self.latest = step
+        if step.data is not None:
+            self._partial = step.data
+
+    def cancel(self) -> None:
+        """Ask the work to stop at its next step."""
+        self._stop.set()
+
+    async def watch(self, on_step: Callable[[Step], None] = lambda step: None) -> Any:
+        """Follow the work from the event loop; `on_step` is called there with the newest step."""
+        shown, asked = None, None
+        while self._thread.is_alive():
+            await asyncio.sleep(0.1)
+            if self.latest is not shown:
+                shown = self.latest
+                on_step(shown)
+            if self._stop.is_set():
+                asked = asked or time.monotonic()
+                if time.monotonic() - asked > GRACE_S:
+                    raise Cancelled(self._partial)
+        good, outcome = self._outcome[0]
+        if good:
+            return outcome
+        raise outcome
+
+
+def report_steps(parameters: Parameters, out: Path) -> Steps[dict[str, str]]:
+    """Make a report of `parameters` in folder `out` with the command line, as steps.
+
+    Returns the paths that `workbench report --json` prints. Raises RuntimeError with what the
+    command said when it fails. When closed, the process group is interrupted, then killed.
+    """
+    command = [sys.executable, "-m", "workbench", "report", parameters.slug, "--json"]
+    command += ["--out", str(out)]
+    for name, value in parameters.to_papermill().items():
+        if value != parameters.param[name].default:
+            command += ["-p", name, str(value)]
+    process = subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True
+    )
+    said = {process.stdout: b"", process.stderr: b""}
+    done = 0.0
+    try:
+        yield Step(0.0, "starting a kernel")
+        streams = list(said)
+        while streams:
+            for stream in select.select(streams, [], [], 0.2)[0]:
+                piece = os.read(stream.fileno(), 65_536)
+                said[stream] += piece
+                if not piece:
+                    streams.remove(stream)
+            found = re.findall(rb"(\d+)%\|", said[process.stderr][-2000:])
+            done = max(done, int(found[-1]) / 100 if found else 0.0)
+            yield Step(done, "running the notebook" if done < 1 else "writing the page")
+        if process.wait() != 0:
+            words = said[process.stderr].decode(errors="replace").split("\r")[-1].strip()
+            raise RuntimeError(words[-1500:] or f"the report ended with code {process.returncode}")
+        return json.loads(said[process.stdout])
+    finally:
+        _end(process)
+        for stream in said:
+            stream.close()
+
+
+def _end(process: subprocess.Popen) -> None:
+    """Interrupt a process group, so that it cleans up its kernel; kill it if it does not."""
+    for sign, patience_s in ((signal.SIGINT, 6.0), (signal.SIGKILL, 2.0)):
+        if process.poll() is not None:
+            return
+        os.killpg(process.pid, sign)
+        try:
+            process.wait(patience_s)
+        except subprocess.TimeoutExpired:
+            continue
