@@ -12,17 +12,14 @@ import numpy as np
 from ._kernels import (
     BORDER_SOURCE,
     change_perimeters,
-    compiled,
     count_unlike,
     draw,
-    home,
     mark_active,
-    price,
     relist,
     single,
     unit,
-    write,
 )
+from ._prices import compiled, home, price, total, write
 
 
 @compiled
@@ -67,8 +64,7 @@ def propose(state, model, first, last, target, label, delta):
                 terms, mask = price(own, model, site, (d + 4) % 8, new)
                 if not model.connected[model.kind[old]] or model.loose[mask]:
                     label[chain, k] = new
-                    for term in terms:
-                        delta[chain, k] += term
+                    delta[chain, k] = total(terms)
         own.random[0] = random
 
 

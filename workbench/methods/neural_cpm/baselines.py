@@ -78,7 +78,7 @@ def one_layer_hamiltonian(
     padding: str = "zeros",
     seed: int = 0,
 ) -> NeuralHamiltonian:
-    """One NH layer, then a CNN on the map summed over cells (official, defaults of experiment 1)."""
+    """One NH layer, then a CNN on the map summed over cells (official, experiment 1)."""
     return NeuralHamiltonian(
         size,
         n_kinds,

@@ -15,41 +15,17 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from ._checks import contact_matrix, per_kind
+from .energy import contact_counts, volumes
 from .hamiltonian import SOFTPLUS_ONE, NeuralEnergy, as_kind, pair
 
 OFFSET_SCALE = 1000.0  # official code: lets Adam's small steps move the constant far enough
-HALF_RING = ((0, 1), (1, 0), (1, 1), (1, -1))  # each neighbor pair of the torus once
 
 
 def softplus_inverse(value: float | np.ndarray) -> Tensor:
     """x with softplus(x) = value, for value >= 0 (0 becomes a number whose softplus is 1e-9)."""
     value = torch.as_tensor(np.maximum(value, 1e-9), dtype=torch.float64)
     return (value + torch.log(-torch.expm1(-value))).float()
-
-
-def unlike_pairs(frames: Tensor, kind: Tensor, n_kinds: int) -> Tensor:
-    """Pairs of unlike neighbors by kinds, counted once: frames (n, H, W) -> (n, K, K), symmetric.
-
-    Entry (a, b) and (b, a) each hold half the number of a-b contacts, so that the contact energy
-    is c times the sum of J times this, for every symmetric J.
-    """
-    size = n_kinds + 1
-    kinds = kind[frames.long()]
-    chain = torch.arange(len(frames))[:, None, None] * size**2
-    counts = torch.zeros(len(frames) * size**2)
-    for shift in HALF_RING:
-        other, other_kind = (torch.roll(x, shift, (1, 2)) for x in (frames, kinds))
-        bins = (chain + kinds * size + other_kind)[frames != other]
-        counts += torch.bincount(bins, minlength=len(counts))
-    counts = counts.view(-1, size, size)
-    return (counts + counts.transpose(1, 2)) / 2
-
-
-def volumes(frames: Tensor, n_labels: int) -> Tensor:
-    """Sites of each label: frames (n, H, W) -> (n, n_labels), float32."""
-    labels = frames.flatten(1).long() + torch.arange(len(frames))[:, None] * n_labels
-    counts = torch.bincount(labels.flatten(), minlength=len(frames) * n_labels)
-    return counts.view(-1, n_labels).float()
 
 
 class CellSorting(nn.Module):
@@ -74,12 +50,8 @@ class CellSorting(nn.Module):
         seed: int = 0,
     ):
         super().__init__()
-        for name, values, least in (("lam", lam, 0.0), ("V_target", V_target, 1.0)):
-            used = np.atleast_1d(np.asarray(values, float))
-            if len(used) not in (1, n_kinds + 1):
-                raise ValueError(f"{name} needs 1 or {n_kinds + 1} entries, got {len(used)}")
-            if not (used[-n_kinds:] >= least).all():
-                raise ValueError(f"{name} = {values}: allowed is at least {least:g}")
+        per_kind("lam", lam, n_kinds + 1, 0.0)
+        per_kind("V_target", V_target, n_kinds + 1, 1.0)
         self.n_kinds, self.contact_norm = n_kinds, float(contact_norm)
         draw = np.random.default_rng(seed).uniform(-1, 1, (n_kinds + 1, n_kinds + 1))
         self.J0 = nn.Parameter(torch.tensor(draw, dtype=torch.float32))
@@ -100,15 +72,10 @@ class CellSorting(nn.Module):
         contact_norm: float = 0.25,
     ) -> CellSorting:
         """The energy with given J (K, K), lambda and V*. ValueError names an asymmetric pair."""
-        J = np.asarray(J, float)
-        if J.ndim != 2 or J.shape[0] != J.shape[1]:
-            raise ValueError(f"J must be a square matrix, got shape {J.shape}")
-        if not np.allclose(J, J.T):
-            a, b = np.argwhere(~np.isclose(J, J.T))[0]
-            raise ValueError(f"J[{a}, {b}] = {J[a, b]:g} but J[{b}, {a}] = {J[b, a]:g}: not equal")
+        J = contact_matrix(J)
         model = cls(len(J) - 1, V_target, lam, 0.0, contact_norm)
         with torch.no_grad():
-            model.J0.copy_(torch.as_tensor(J))
+            model.J0.copy_(torch.tensor(J))
         return model
 
     @property
@@ -131,14 +98,15 @@ class CellSorting(nn.Module):
 
     def forward(self, frames: np.ndarray | Tensor, kind: Sequence[int] | Tensor) -> Tensor:
         """Energies (batch,) of frames (batch, H, W) with kinds `kind` (cells + 1,)."""
-        frames, kind = torch.as_tensor(frames), as_kind(kind, self.n_kinds)
-        contact = (self.J * unlike_pairs(frames, kind, self.n_kinds)).sum((1, 2))
-        excess = (
-            volumes(frames, len(kind))[:, 1:] - self.V_target.expand(self.n_kinds + 1)[kind[1:]]
-        )
-        energy = self.contact_norm * contact + (self.lam[kind[1:]] * excess**2).sum(1)
+        frames, kind = np.asarray(frames), as_kind(kind, self.n_kinds)
+        pairs = torch.from_numpy(contact_counts(frames, kind)).float()
+        contact = (self.J[: pairs.shape[1], : pairs.shape[2]] * pairs).sum((1, 2))
+        of_cell, V_target = kind[1:], self.V_target.expand(self.n_kinds + 1)
+        excess = torch.from_numpy(volumes(frames, len(kind))[:, 1:]) - V_target[of_cell]
+        energy = self.contact_norm * contact + (self.lam[of_cell] * excess**2).sum(1)
         if self.field is not None:
-            energy = energy + (self.field * self.coupling[kind[frames.long()]]).sum((1, 2))
+            kinds = kind[torch.from_numpy(frames).long()]
+            energy = energy + (self.field * self.coupling[kinds]).sum((1, 2))
         return energy + OFFSET_SCALE * self.offset
 
 
@@ -178,7 +146,7 @@ Hamiltonian = CellSorting | NeuralEnergy | Hybrid
 def parts(model: Hamiltonian) -> tuple[CellSorting | None, NeuralEnergy | None, float, float]:
     """(basis, network, weight of the basis, weight of the network) of any of the three models."""
     if isinstance(model, Hybrid):
-        return model.basis, model.neural, float(model.w_b), float(model.w_n)
+        return model.basis, model.neural, model.w_b.item(), model.w_n.item()
     if isinstance(model, CellSorting):
         return model, None, 1.0, 0.0
     if isinstance(model, NeuralEnergy):

@@ -21,6 +21,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from . import _checks
+
 SOFTPLUS_ONE = math.log(math.e - 1.0)  # softplus of this is 1
 PADDINGS = ("circular", "zeros")
 
@@ -52,14 +54,11 @@ def pair(value: int | Sequence[int]) -> tuple[int, int]:
 
 def as_kind(kind: Sequence[int] | Tensor, n_kinds: int) -> Tensor:
     """`kind` as a checked int64 tensor (cells + 1,); ValueError names the first wrong entry."""
-    kind = torch.as_tensor(np.asarray(kind), dtype=torch.int64)
-    if kind.ndim != 1 or len(kind) < 2 or kind[0] != 0:
-        raise ValueError("kind must be a sequence with kind[0] = 0 and one entry for each cell")
-    wrong = (kind[1:] < 1) | (kind[1:] > n_kinds)
-    if wrong.any():
-        cell = int(wrong.nonzero()[0]) + 1
-        raise ValueError(f"kind[{cell}] = {int(kind[cell])}: allowed are 1 to {n_kinds}")
-    return kind
+    checked = _checks.as_kind(kind)
+    if checked.max() > n_kinds:
+        cell = int(checked.argmax())
+        raise ValueError(f"kind[{cell}] = {checked[cell]}: this model has kinds 1 to {n_kinds}")
+    return torch.from_numpy(checked.astype(np.int64))
 
 
 def identity_masks(frames: np.ndarray | Tensor, n_labels: int) -> Tensor:
@@ -258,8 +257,8 @@ class NeuralHamiltonian(NeuralEnergy):
         edge_widths = tuple(edge_widths) if edge_widths is not None else tuple(widths)
         if not len(widths) == len(edge_widths) == len(pools) > 0:
             raise ValueError(
-                f"widths, edge_widths and pools need one entry for each layer: got {tuple(widths)}, "
-                f"{edge_widths}, {pools}"
+                "widths, edge_widths and pools need one entry for each layer: got "
+                f"{tuple(widths)}, {edge_widths}, {pools}"
             )
         tail_pools = tuple(tail_pools) if tail_pools is not None else (1,) * len(tail_widths)
         self.stride, self.padding, self.interactions = pair(stride), padding, interactions
