@@ -122,24 +122,24 @@ class Claims(list[Claim]):
     def _repr_html_(self) -> str:
         rows = [
             [
-                html.escape(c.statement)
-                + (f'<br><small style="color:{MUTED}">{html.escape(c.note)}</small>' * bool(c.note)),
+                html.escape(c.statement) + _small(c.note),
                 html.escape(c.paper or "unknown"),
-                f"<b>{format_measured(c)}</b>"
-                + (f'<br><small style="color:{MUTED}">{c.n} {html.escape(c.over)}</small>' * bool(c.n)),
+                f"<b>{format_measured(c)}</b>" + _small(f"{c.n} {c.over}" if c.n else ""),
                 html.escape(c.threshold),
                 badge(c.verdict),
             ]
             for c in self
-        ]  # fmt: skip
+        ]
         header = ["claim", "paper's figure", "measured here [95 %]", "threshold", "verdict"]
         return table_html(header, rows)
 
     def __repr__(self) -> str:
-        return "\n".join(
-            f"{VERDICTS[c.verdict][1]} {c.verdict:10}  {c.id:24} {format_measured(c)}  ({c.threshold})"
-            for c in self
-        )
+        rows = [(VERDICTS[c.verdict][1], c.verdict, c.id, format_measured(c), c) for c in self]
+        return "\n".join(f"{r[0]} {r[1]:10}  {r[2]:24} {r[3]}  ({r[4].threshold})" for r in rows)
+
+
+def _small(text: str) -> str:
+    return f'<br><small style="color:{MUTED}">{html.escape(text)}</small>' if text else ""
 
 
 def badge(verdict: str) -> str:

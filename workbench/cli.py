@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from workbench import __version__, catalog
-from workbench.parameters import Parameters, ParameterError, nearest
+from workbench.parameters import ParameterError, Parameters, nearest
 
 GOOD, FAILED, BAD_INPUT, INTERRUPTED = 0, 1, 2, 130
 
@@ -30,7 +30,9 @@ class _Parser(argparse.ArgumentParser):
             message = f"unknown command '{given}'{hint}"
         elif message.startswith("unrecognized arguments: "):
             word = message.removeprefix("unrecognized arguments: ").split()[0]
-            hint = nearest(word, self._option_string_actions)
+            subparsers = next(a for a in self._actions if isinstance(a.choices, dict))
+            options = {o for p in subparsers.choices.values() for o in p._option_string_actions}
+            hint = nearest(word, options)
             message = f"unknown option or extra word '{word}'{hint}"
         raise ValueError(message)
 
@@ -179,6 +181,8 @@ def _chosen_parameters(chosen: argparse.Namespace) -> Parameters:
 
 def _report(chosen: argparse.Namespace) -> int:
     parameters = _chosen_parameters(chosen)
+    if parameters.caution():
+        print(f"workbench: note: {parameters.caution()}", file=sys.stderr)
     from workbench import reports
     from workbench.steps import Progress
 

@@ -15,6 +15,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from subprocess import DEVNULL
 from typing import Any
 
 from jupyter_client.manager import AsyncKernelManager
@@ -38,16 +39,14 @@ class _Client(PapermillNotebookClient):
             self.on_step(Step((self.done + self.weight * note["done"]) / self.total, title))
         return super().process_message(msg, cell, cell_index)
 
-    async def async_execute_cell(self, cell: Any, cell_index: int, *args: Any, **kw: Any) -> Any:
+    def execute_cell(self, cell: Any, cell_index: int, *args: Any, **options: Any) -> Any:
         self.weight = _weight(cell)
         if self.on_step:
             count = f"cell {cell_index + 1} of {len(self.nb.cells)}"
             self.on_step(Step(self.done / self.total, count))
-        result = await super().async_execute_cell(cell, cell_index, *args, **kw)
+        result = super().execute_cell(cell, cell_index, *args, **options)
         self.done += self.weight
         return result
-
-    execute_cell = PapermillNotebookClient.execute_cell
 
 
 class _Engine(NBClientEngine):
@@ -75,7 +74,9 @@ class _Engine(NBClientEngine):
             client.km = manager  # set afterwards, so that the client shuts it down as its own
             client.on_step = options["on_step"]
             client.total = sum(_weight(cell) for cell in nb_man.nb.cells)
-            return client.execute(env={**os.environ, **options["environment"]})
+            # What the kernel process itself prints (not its cells) is noise in a terminal.
+            environment = {**os.environ, **options["environment"]}
+            return client.execute(env=environment, stdout=DEVNULL, stderr=DEVNULL)
 
 
 papermill_engines.register("workbench", _Engine)

@@ -161,6 +161,10 @@ class Parameters(param.Parameterized):
     def check(self) -> None:
         """Rules between parameters; subclasses raise `ParameterError` in one line."""
 
+    def caution(self) -> str:
+        """A warning to show before a run that takes very long; empty by default."""
+        return ""
+
     @classmethod
     def names(cls) -> list[str]:
         """Names of the hyperparameters, in the order of their declaration, the seed last."""

@@ -104,16 +104,6 @@ class Progress:
             from IPython.display import display
 
             self._handle = display(self._bundle(Step(0.0)), raw=True, display_id=True)
-        else:
-            from tqdm import tqdm
-
-            self._bar = tqdm(
-                total=100,
-                desc=self.title,
-                unit="%",
-                file=sys.stderr,
-                bar_format="{desc}: {percentage:3.0f}%|{bar}| {elapsed}<{remaining}{postfix}",
-            )
         return self
 
     def __call__(self, step: Step) -> None:
@@ -123,7 +113,9 @@ class Progress:
         self._shown = now
         if self._handle:
             self._handle.update(self._bundle(step), raw=True)
-        elif self._bar is not None:
+        else:
+            if self._bar is None:
+                self._bar = _terminal_bar(self.title)
             self._bar.set_postfix_str(step.message[:60], refresh=False)
             self._bar.update(100 * step.done - self._bar.n)
 
@@ -151,6 +143,13 @@ class Progress:
         )
         note = {"title": self.title, "done": step.done, "message": step.message}
         return {"text/html": bar, "text/plain": text, PROGRESS_MIME: note}
+
+
+def _terminal_bar(title: str) -> Any:
+    from tqdm import tqdm
+
+    form = "{desc}: {percentage:3.0f}%|{bar}| {elapsed}<{remaining}{postfix}"
+    return tqdm(total=100, desc=title, file=sys.stderr, bar_format=form)
 
 
 def _in_notebook() -> bool:

@@ -1,0 +1,39 @@
+"""What several tests use: small notebooks, and whether a process is still there."""
+
+import os
+from pathlib import Path
+
+from workbench.methods.neural_cpm.study import Parameters
+from workbench.notebooks import canonical
+
+RECORD = """
+from workbench.claims import Claims, judge
+from workbench.methods.neural_cpm.study import Parameters
+from workbench.results import Study, record
+parameters = Parameters.from_notebook(globals())
+tested = judge("a", "x < y & so on", [1.0, 2.0], at_most=3)
+claims = Claims([tested, judge("b", "t", None, at_most=1)])
+record(Study(parameters, claims, {"rmse": 1.5}, seconds=0.1))
+"""
+
+
+def notebook_text(*cells: str) -> str:
+    """A notebook with the parameters cell of neural_cpm and `cells` (markdown after '#md')."""
+    made = [
+        {"cell_type": "code", "source": "", "metadata": {"tags": ["parameters"]}, "outputs": []}
+    ]
+    for source in cells:
+        if source.startswith("#md"):
+            made.append({"cell_type": "markdown", "source": source[4:], "metadata": {}})
+        else:
+            made.append({"cell_type": "code", "source": source, "metadata": {}, "outputs": []})
+    return canonical({"cells": made}, Parameters.cell())
+
+
+def alive(pid: int) -> bool:
+    """Whether a process exists and is not a zombie."""
+    try:
+        os.kill(pid, 0)
+        return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] != "Z"
+    except (ProcessLookupError, FileNotFoundError):
+        return False

@@ -1,0 +1,200 @@
+"""The study of NeuralCPM: its hyperparameters, the run, and the paper's claims as measured.
+
+`run(parameters)` is the whole experiment, `steps(parameters)` the same as a generator with
+progress; the numerical work itself is in `experiments.py`, imported when a run starts.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from workbench import results
+from workbench.claims import Claims
+from workbench.parameters import (
+    Boolean,
+    Choice,
+    Integer,
+    Integers,
+    Number,
+    ParameterError,
+    Parameters as BaseParameters,
+)
+from workbench.steps import Cancelled, Progress, Step, Steps, part
+from workbench.steps import run as run_steps
+
+if TYPE_CHECKING:
+    from . import experiments
+
+
+class Parameters(BaseParameters):
+    """Hyperparameters of the Cellular Potts engine, of the Neural Hamiltonian and of the study."""
+
+    slug = "neural_cpm"
+
+    # fmt: off
+    size = Integer(100, bounds=(8, 1024), unit="sites", group="Lattice",
+        doc="Side of the torus")
+    n_cells = Integer(40, bounds=(2, 65000), unit="cells", group="Lattice",
+        doc="Cells at the start, half of each kind")
+
+    J01 = Number(2.5, bounds=(-50, 50), unit="energy", group="Contact energies",
+        doc="Contact energy medium - kind 1")
+    J02 = Number(1.0, bounds=(-50, 50), unit="energy", group="Contact energies",
+        doc="Contact energy medium - kind 2")
+    J11 = Number(1.0, bounds=(-50, 50), unit="energy", group="Contact energies",
+        doc="Contact energy kind 1 - kind 1")
+    J12 = Number(4.5, bounds=(-50, 50), unit="energy", group="Contact energies",
+        doc="Contact energy kind 1 - kind 2")
+    J22 = Number(1.0, bounds=(-50, 50), unit="energy", group="Contact energies",
+        doc="Contact energy kind 2 - kind 2")
+    contact_norm = Number(0.25, bounds=(0.01, 4), group="Contact energies",
+        doc="Factor of the contact sum, 1/4 in the paper and 1 in CompuCell3D")
+
+    lam = Number(0.5, bounds=(0, 50), unit="energy per site^2", group="Shape",
+        doc="Volume stiffness lambda")
+    V_target = Number(100.0, bounds=(1, 10000), unit="sites", group="Shape",
+        doc="Target volume of a cell")
+    lam_P = Number(0.0, bounds=(0, 10), unit="energy per pair^2", group="Shape",
+        doc="Perimeter stiffness, 0 turns the term off")
+    P_target = Number(110.0, bounds=(1, 10000), unit="pairs", group="Shape",
+        doc="Target perimeter, in site - neighbor pairs")
+    connected = Boolean(False, group="Shape",
+        doc="Refuse copies that would tear a cell apart")
+
+    lam_act = Number(0.0, bounds=(0, 500), unit="energy", group="Motion",
+        doc="Strength of the Act model of protrusions")
+    max_act = Integer(20, bounds=(1, 200), unit="MCS", group="Motion",
+        doc="How long a new site stays active")
+    lam_ch = Number(0.0, bounds=(-100, 100), unit="energy", group="Motion",
+        doc="Chemotaxis of kind 2 towards the middle")
+    field = Number(0.0, bounds=(-10, 10), unit="energy per site", group="Motion",
+        doc="External field that holds kind 2 in the middle")
+
+    temperature = Number(1.0, bounds=(0, 100), unit="energy", group="Copy rule",
+        doc="Temperature of the Metropolis test, 0 means only downhill")
+    proposal = Choice("uniform", objects=["uniform", "edges", "border_target", "border_source"],
+        group="Copy rule", doc="How a copy attempt is proposed")
+    mcs = Integer(600, bounds=(1, 100000), unit="MCS", group="Copy rule",
+        doc="Length of the tissue simulation")
+
+    simulations = Integer(16, bounds=(2, 128), unit="simulations", group="Recovery",
+        doc="Training pictures for the recovery of the energy")
+    recovery_iters = Integer(300, bounds=(10, 5000), unit="iterations", group="Recovery",
+        doc="Iterations of contrastive divergence")
+    recovery_seeds = Integer(3, bounds=(1, 20), unit="seeds", group="Recovery",
+        doc="Repetitions of the recovery")
+    all_scenarios = Boolean(False, group="Recovery",
+        doc="Recover the scenarios A, B, D and F of the paper too")
+
+    stride = Integer(6, bounds=(1, 36), unit="sites", group="Neural Hamiltonian",
+        doc="Stride of the embedding, stride x pools divides 36")
+    widths = Integers([8, 8], group="Neural Hamiltonian",
+        doc="Channels of the NH layers")
+    pools = Integers([1, 1], group="Neural Hamiltonian",
+        doc="Max-pooling after each NH layer")
+    padding = Choice("circular", objects=["circular", "zeros"], group="Neural Hamiltonian",
+        doc="Padding of the convolutions, zeros in the official code")
+    closure = Boolean(True, group="Neural Hamiltonian",
+        doc="Add the network to the fitted cell-sorting energy")
+    interactions = Boolean(True, group="Neural Hamiltonian",
+        doc="Let cells see each other in the network")
+
+    bipolar_size = Integer(36, bounds=(12, 256), unit="sites", group="Training",
+        doc="Side of the torus of the bi-polar aggregates")
+    bipolar_cells = Integer(12, bounds=(4, 256), unit="cells", group="Training",
+        doc="Cells of a bi-polar aggregate, half of each kind")
+    bipolar_V_target = Number(36.0, bounds=(4, 1000), unit="sites", group="Training",
+        doc="Target volume of a cell of the aggregates")
+    bipolar_simulations = Integer(64, bounds=(4, 512), unit="simulations", group="Training",
+        doc="Bi-polar aggregates to learn from")
+    iters = Integer(300, bounds=(1, 10000), unit="iterations", group="Training",
+        doc="Training iterations of the Neural Hamiltonian")
+    train_seeds = Integer(3, bounds=(1, 10), unit="seeds", group="Training",
+        doc="Networks trained, each from its own seed")
+    lr = Number(0.003, bounds=(1e-05, 0.1), group="Training",
+        doc="Learning rate of Adam at the start, cosine to 5 %")
+    reg = Number(0.0005, bounds=(0, 0.001), group="Training",
+        doc="Weight rho of the energy penalty")
+    chains = Integer(8, bounds=(1, 128), unit="chains", group="Training",
+        doc="Persistent chains, and pictures a batch")
+    chain_steps = Integer(8, bounds=(1, 1000), unit="steps", group="Training",
+        doc="Parallel steps of the chains an iteration")
+    n_parallel = Integer(40, bounds=(1, 2000), unit="attempts", group="Training",
+        doc="Copy attempts P of one parallel step")
+    p_reset = Number(0.025, bounds=(0, 1), group="Training",
+        doc="Probability that a chain restarts from data, an iteration")
+    delta = Choice("first_order", objects=["first_order", "exact"], group="Training",
+        doc="Neural energy change of a copy, exact or by one gradient")
+    weights = Choice("train", objects=["train", "stored"], group="Training",
+        doc="Sample what this run trains, or the stored weights of a full run")
+
+    samples = Integer(16, bounds=(2, 256), unit="samples", group="Sampling",
+        doc="Aggregates sampled from each model")
+    sample_steps = Integer(400, bounds=(1, 10000), unit="steps", group="Sampling",
+        doc="Parallel steps of each sample")
+    ablations = Boolean(False, group="Sampling",
+        doc="Train the ablations and baselines too")
+    digits = Boolean(False, group="Sampling",
+        doc="Run the cellular digits with their classifier")
+    # fmt: on
+
+    # fmt: off
+    presets = {
+        "quick": {
+            "size": 60, "n_cells": 16, "mcs": 200,
+            "simulations": 8, "recovery_iters": 120, "recovery_seeds": 1,
+            "bipolar_simulations": 16, "iters": 15, "train_seeds": 1, "weights": "stored",
+            "samples": 8, "sample_steps": 150,
+        },
+        "default": {},
+        "full": {
+            "simulations": 24, "recovery_iters": 400, "all_scenarios": True,
+            "iters": 600, "samples": 32, "ablations": True, "digits": True,
+        },
+        # The official sizes (experiment 0 and 2): days on two cores, see `caution`.
+        "paper": {
+            "size": 200, "n_cells": 100, "V_target": 200.0, "simulations": 128,
+            "bipolar_size": 149, "bipolar_cells": 40, "bipolar_V_target": 150.0,
+            "stride": 5, "widths": [16, 32, 32, 64, 64, 64], "pools": [2, 1, 2, 1, 2, 1],
+            "padding": "zeros", "iters": 10_000, "lr": 1e-3, "chains": 16, "chain_steps": 444,
+            "n_parallel": 50, "delta": "exact", "samples": 128, "sample_steps": 40_000,
+        },
+    }
+    # fmt: on
+
+    def check(self) -> None:
+        """Cells must fit on the lattice, and the strides must divide the side of the map."""
+        if self.n_cells * self.V_target > self.size**2:
+            raise ParameterError(
+                f"n_cells = {self.n_cells} cells of V_target = {self.V_target:g} sites do not fit "
+                f"on size = {self.size}: at most {int(self.size**2 // self.V_target)} do"
+            )
+        if len(self.widths) != len(self.pools):
+            raise ParameterError(
+                f"widths = {self.widths} and pools = {self.pools} must have the same length"
+            )
+        total, side = self.stride * int(np.prod(self.pools)), self.bipolar_size
+        if total > side or (self.padding == "circular" and side % total):
+            allowed = [d for d in range(1, side + 1) if side % d == 0]
+            raise ParameterError(
+                f"stride x pools = {total} does not divide bipolar_size = {side}: allowed products "
+                f"are {', '.join(map(str, allowed))}"
+            )
+
+    def caution(self) -> str:
+        """A warning for settings that two cores cannot finish; empty for all others."""
+        if self.bipolar_size > 64 or (self.delta == "exact" and self.iters > 1_000):
+            return "these settings are those of the paper: they need an accelerator and hours"
+        return ""
+
+    def contact_energies(self) -> np.ndarray:
+        """The symmetric matrix J, (3, 3), with J[0, 0] = 0."""
+        return np.array([
+            [0.0, self.J01, self.J02],
+            [self.J01, self.J11, self.J12],
+            [self.J02, self.J12, self.J22],
+        ])  # fmt: skip
