@@ -119,7 +119,7 @@ class Explorer(pn.viewable.Viewer):
         self.pictures = pn.Column(sizing_mode="stretch_width", margin=0)
 
         side = pn.Column(
-            pn.Row(self.preset, reset, margin=0), self.controls, width=380, margin=(0, 20, 0, 0)
+            pn.Row(self.preset, reset, margin=0), self.controls, width=340, margin=(0, 28, 0, 0)
         )
         main = pn.Column(
             self._live_view(), min_width=340, styles={"flex": "1 1 420px"}, margin=0,
@@ -140,7 +140,7 @@ class Explorer(pn.viewable.Viewer):
             self.pictures,
             on_gone=self.close,
             sizing_mode="stretch_width",
-            max_width=1180,
+            max_width=1200,
         )
 
     def _live_view(self) -> pn.viewable.Viewable:

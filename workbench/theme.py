@@ -46,7 +46,9 @@ def set_defaults() -> None:
     import holoviews as hv
     from holoviews import opts
 
-    if "bokeh" not in hv.Store.loaded_backends():
+    if "bokeh" not in hv.Store.loaded_backends():  # the app: no notebook extension came before
+        import holoviews.plotting.bokeh  # noqa: F401  registers the backend
+
         hv.Store.set_current_backend("bokeh")
     common = {"fontsize": {"title": 12, "labels": 11, "ticks": 9, "legend": 9}, "toolbar": "above"}
     xy = {**common, "show_grid": True, "gridstyle": {"grid_line_color": GRID}}

@@ -75,11 +75,12 @@ def lattice_image(
     color_by: str = "kind",
     scale: int = 4,
     kind_colors: Sequence[str] = KIND_COLORS,
-    draw_borders: bool = True,
+    thickness: int = 1,
 ) -> tuple[np.ndarray, list[str]]:
     """A lattice as palette image: indices (H scale, W scale) uint8 and the list of colors.
 
-    cell: (H, W) identities; kind: (N+1,) kinds of the identities; color_by: "kind" or "cell".
+    cell: (H, W) identities; kind: (N+1,) kinds of the identities; color_by: "kind" or "cell";
+    thickness: of the lines between cells, in pixels, 0 for none.
     Raises ValueError for another `color_by` or a kind without color.
     """
     if color_by == "cell":
@@ -93,12 +94,13 @@ def lattice_image(
     else:
         raise ValueError(f"color_by = {color_by!r} is not allowed: use 'kind' or 'cell'")
     indices = np.repeat(np.repeat(table[cell].astype(np.uint8), scale, axis=0), scale, axis=1)
-    if draw_borders and scale > 1:
+    if scale > 1:
         edge = borders(cell)
         height, width = cell.shape
         blocks = indices.reshape(height, scale, width, scale)  # a view: writes reach `indices`
-        blocks[:, :, :, -1] = np.where((edge & 1)[:, None, :] > 0, len(palette), blocks[..., -1])
-        blocks[:, -1] = np.where((edge & 2)[:, :, None] > 0, len(palette), blocks[:, -1])
+        for k in range(scale - thickness, scale):
+            blocks[..., k][(edge & 1 > 0)[:, None].repeat(scale, 1)] = len(palette)
+            blocks[:, k][(edge & 2 > 0)[:, :, None].repeat(scale, 2)] = len(palette)
     return indices, [*palette, BORDER]
 
 

@@ -180,9 +180,10 @@ function render({ model, el }) {
   const info = make("span", { "aria-live": "polite" });
   const fault = make("div", { class: "fault", role: "alert", hidden: true });
   const choices = make("div", { class: "row" }, make("label", {}, "Color by", colors), toolLabel, pace);
+  const status = make("div", { class: "row status" }, info, time);
   const root = make("div", { class: "lv", "data-view": view }, make("style", {}, CSS), controls,
     make("div", { class: "stage" }, canvas, marks), legend, choices,
-    make("div", { class: "row status" }, info, time), fault);
+    status, fault);
   el.append(root);
   const context = canvas.getContext("2d");
 
@@ -213,6 +214,7 @@ function render({ model, el }) {
       canvas.height = height * scale;
     }
     canvas.style.width = `${Math.min(room, width * scale / ratio)}px`;
+    status.style.maxWidth = canvas.style.width;
   }
   function draw() {
     scheduled = false;
@@ -242,6 +244,7 @@ function render({ model, el }) {
     describe(by);
     overlay();
     if (hover) tell(hover);
+    else if (info.textContent.startsWith("Preparing")) info.textContent = "";
   }
   let described = 0, legendKey = "";
   function describe(by) {
@@ -353,8 +356,14 @@ function render({ model, el }) {
   });
 
   // --- state from Python ------------------------------------------------------------------
+  let waiting = 0;
   function refresh() {
     const playing = get("playing");
+    clearTimeout(waiting);
+    const last = drawn;
+    if (playing) waiting = setTimeout(() => {
+      if (drawn === last && get("playing")) info.textContent = "Preparing the simulation …";
+    }, 600);
     setButton(play, playing ? "Pause" : "Play");
     seed.value = get("seed");
     speed.value = Math.round(Math.log2(get("speed")));
@@ -399,6 +408,7 @@ function render({ model, el }) {
   set("hello", view);
   return () => {
     clearTimeout(lonely);
+    clearTimeout(waiting);
     observer.disconnect();
     for (const [name, handler] of watched) if (model.off) model.off(`change:${name}`, handler);
   };

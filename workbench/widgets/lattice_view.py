@@ -67,6 +67,14 @@ class Source(Protocol):
         """The state at a fresh start with this seed."""
 
 
+def field_span(frame: Frame) -> tuple[float, float]:
+    """(low, high) of a frame's field: its range, or that of its finite values."""
+    if frame.field_range is not None:
+        return float(frame.field_range[0]), float(frame.field_range[1])
+    finite = frame.field[np.isfinite(frame.field)]
+    return (float(finite.min()), float(finite.max())) if finite.size else (0.0, 1.0)
+
+
 def pack(frame: Frame, number: int, deflate: bool = True) -> bytes:
     """One buffer for the browser: header length (uint32), JSON header, cells, kinds, field.
 
@@ -92,13 +100,12 @@ def pack(frame: Frame, number: int, deflate: bool = True) -> bytes:
     }
     body = cell.astype(wide).tobytes() + kind.astype(np.uint8).tobytes()
     if frame.field is not None:
-        finite = frame.field[np.isfinite(frame.field)]
-        span = frame.field_range or (finite.min(initial=0.0), finite.max(initial=1.0))
+        span = field_span(frame)
         head["field"] = {
             "name": frame.field_name,
             "unit": frame.field_unit,
-            "low": float(span[0]),
-            "high": float(span[1]),
+            "low": span[0],
+            "high": span[1],
         }
         body += images.quantize(frame.field, *span).tobytes()
     head["bytes"] = len(body)
@@ -184,12 +191,8 @@ class LatticeView(AnyWidgetComponent):
     def still(self, scale: int = 4) -> bytes:
         """The last frame as PNG."""
         if self.color_by == "field" and self.last.field is not None:
-            span = self.last.field_range or (
-                np.nanmin(self.last.field),
-                np.nanmax(self.last.field),
-            )
-            codes = images.quantize(self.last.field, *span).repeat(scale, 0).repeat(scale, 1)
-            return images.png(codes, self.field_colors)
+            codes = images.quantize(self.last.field, *field_span(self.last))
+            return images.png(codes.repeat(scale, 0).repeat(scale, 1), self.field_colors)
         by = "cell" if self.color_by == "cell" else "kind"
         return images.png(
             *images.lattice_image(
