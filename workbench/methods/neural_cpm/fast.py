@@ -192,6 +192,7 @@ class FastHamiltonian(NeuralEnergy):
             (slope,) = torch.autograd.grad(self.energy_of_maps(x).sum(), x)
         return slope.view(*x.shape[:2], self.own.shape[1], -1).transpose(2, 3)
 
+    @torch.no_grad()
     def gradient(self, frames: np.ndarray | Tensor, kind: Tensor) -> Tensor:
         """dH/d own (batch, cells + 1, H, W), see `NeuralEnergy.gradient`."""
         slope = self.map_gradient(torch.as_tensor(frames), kind)[:, :, self.patch]
@@ -200,6 +201,7 @@ class FastHamiltonian(NeuralEnergy):
         own = own + (seen * self.kinds[kind][:, self.place]).sum(-1)
         return own.view(*own.shape[:2], *self.size)
 
+    @torch.no_grad()
     def first_order(self, frames: Tensor, kind: Tensor, target: Tensor, label: Tensor) -> Tensor:
         """First-order change of H (batch, P); the gradient is read at the P targets only."""
         slope = self.map_gradient(frames, kind)

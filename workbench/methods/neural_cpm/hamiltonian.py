@@ -109,6 +109,7 @@ class NeuralEnergy(nn.Module):
             (slope,) = torch.autograd.grad(self.energy(own, kind).sum(), own)
         return slope
 
+    @torch.no_grad()
     def first_order(self, frames: Tensor, kind: Tensor, target: Tensor, label: Tensor) -> Tensor:
         """First-order change of H (batch, P) when site target[c, p] takes label[c, p] (ours).
 
