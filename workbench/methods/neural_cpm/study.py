@@ -36,49 +36,49 @@ class Parameters(BaseParameters):
     slug = "neural_cpm"
 
     # fmt: off
-    size = Integer(100, bounds=(8, 1024), unit="sites", group="Lattice",
+    size = Integer(100, bounds=(8, 1024), softbounds=(30, 256), unit="sites", group="Lattice",
         doc="Side of the torus")
-    n_cells = Integer(40, bounds=(2, 65000), unit="cells", group="Lattice",
+    n_cells = Integer(40, bounds=(2, 65000), softbounds=(2, 200), unit="cells", group="Lattice",
         doc="Cells at the start, half of each kind")
 
-    J01 = Number(2.5, bounds=(-50, 50), unit="energy", group="Contact energies",
+    J01 = Number(2.5, bounds=(-50, 50), softbounds=(0, 10), unit="energy", group="Contact energies",
         doc="Contact energy medium - kind 1")
-    J02 = Number(1.0, bounds=(-50, 50), unit="energy", group="Contact energies",
+    J02 = Number(1.0, bounds=(-50, 50), softbounds=(0, 10), unit="energy", group="Contact energies",
         doc="Contact energy medium - kind 2")
-    J11 = Number(1.0, bounds=(-50, 50), unit="energy", group="Contact energies",
+    J11 = Number(1.0, bounds=(-50, 50), softbounds=(0, 10), unit="energy", group="Contact energies",
         doc="Contact energy kind 1 - kind 1")
-    J12 = Number(4.5, bounds=(-50, 50), unit="energy", group="Contact energies",
+    J12 = Number(4.5, bounds=(-50, 50), softbounds=(0, 10), unit="energy", group="Contact energies",
         doc="Contact energy kind 1 - kind 2")
-    J22 = Number(1.0, bounds=(-50, 50), unit="energy", group="Contact energies",
+    J22 = Number(1.0, bounds=(-50, 50), softbounds=(0, 10), unit="energy", group="Contact energies",
         doc="Contact energy kind 2 - kind 2")
-    contact_norm = Number(0.25, bounds=(0.01, 4), group="Contact energies",
+    contact_norm = Number(0.25, bounds=(0.01, 4), softbounds=(0.05, 1), group="Contact energies",
         doc="Factor of the contact sum, 1/4 in the paper and 1 in CompuCell3D")
 
-    lam = Number(0.5, bounds=(0, 50), unit="energy per site^2", group="Shape",
+    lam = Number(0.5, bounds=(0, 50), softbounds=(0, 3), unit="energy per site^2", group="Shape",
         doc="Volume stiffness lambda")
-    V_target = Number(100.0, bounds=(1, 10000), unit="sites", group="Shape",
+    V_target = Number(100.0, bounds=(1, 10000), softbounds=(10, 300), unit="sites", group="Shape",
         doc="Target volume of a cell")
-    lam_P = Number(0.0, bounds=(0, 10), unit="energy per pair^2", group="Shape",
+    lam_P = Number(0.0, bounds=(0, 10), softbounds=(0, 1), unit="energy per pair^2", group="Shape",
         doc="Perimeter stiffness, 0 turns the term off")
-    P_target = Number(110.0, bounds=(1, 10000), unit="pairs", group="Shape",
+    P_target = Number(110.0, bounds=(1, 10000), softbounds=(20, 300), unit="pairs", group="Shape",
         doc="Target perimeter, in site - neighbor pairs")
     connected = Boolean(False, group="Shape",
         doc="Refuse copies that would tear a cell apart")
 
-    lam_act = Number(0.0, bounds=(0, 500), unit="energy", group="Motion",
+    lam_act = Number(0.0, bounds=(0, 500), softbounds=(0, 60), unit="energy", group="Motion",
         doc="Strength of the Act model of protrusions")
-    max_act = Integer(20, bounds=(1, 200), unit="MCS", group="Motion",
+    max_act = Integer(20, bounds=(1, 200), softbounds=(1, 80), unit="MCS", group="Motion",
         doc="How long a new site stays active")
-    lam_ch = Number(0.0, bounds=(-100, 100), unit="energy", group="Motion",
+    lam_ch = Number(0.0, bounds=(-100, 100), softbounds=(-10, 10), unit="energy", group="Motion",
         doc="Chemotaxis of kind 2 towards the middle")
-    field = Number(0.0, bounds=(-10, 10), unit="energy per site", group="Motion",
+    field = Number(0.0, bounds=(-10, 10), softbounds=(-2, 2), unit="energy per site", group="Motion",
         doc="External field that holds kind 2 in the middle")
 
-    temperature = Number(1.0, bounds=(0, 100), unit="energy", group="Copy rule",
+    temperature = Number(1.0, bounds=(0, 100), softbounds=(0, 12), unit="energy", group="Copy rule",
         doc="Temperature of the Metropolis test, 0 means only downhill")
     proposal = Choice("uniform", objects=["uniform", "edges", "border_target", "border_source"],
         group="Copy rule", doc="How a copy attempt is proposed")
-    mcs = Integer(600, bounds=(1, 100000), unit="MCS", group="Copy rule",
+    mcs = Integer(600, bounds=(1, 100000), softbounds=(1, 3000), unit="MCS", group="Copy rule",
         doc="Length of the tissue simulation")
 
     simulations = Integer(16, bounds=(2, 128), unit="simulations", group="Recovery",
@@ -111,10 +111,14 @@ class Parameters(BaseParameters):
         doc="Target volume of a cell of the aggregates")
     bipolar_simulations = Integer(64, bounds=(4, 512), unit="simulations", group="Training",
         doc="Bi-polar aggregates to learn from")
+    bipolar_rule = Choice("poles", objects=["poles", "motion"], group="Training",
+        doc="What makes the two poles, external fields or the motion rule of the paper")
     iters = Integer(300, bounds=(1, 10000), unit="iterations", group="Training",
         doc="Training iterations of the Neural Hamiltonian")
     train_seeds = Integer(3, bounds=(1, 10), unit="seeds", group="Training",
         doc="Networks trained, each from its own seed")
+    select_every = Integer(0, bounds=(0, 10000), unit="iterations", group="Training",
+        doc="Pick weights on a validation half this often, 0 keeps the last")
     lr = Number(0.003, bounds=(1e-05, 0.1), group="Training",
         doc="Learning rate of Adam at the start, cosine to 5 %")
     reg = Number(0.0005, bounds=(0, 0.001), group="Training",
@@ -134,10 +138,12 @@ class Parameters(BaseParameters):
 
     samples = Integer(16, bounds=(2, 256), unit="samples", group="Sampling",
         doc="Aggregates sampled from each model")
-    sample_steps = Integer(400, bounds=(1, 10000), unit="steps", group="Sampling",
+    sample_steps = Integer(400, bounds=(1, 100000), unit="steps", group="Sampling",
         doc="Parallel steps of each sample")
     ablations = Boolean(False, group="Sampling",
         doc="Train the ablations and baselines too")
+    other_networks = Boolean(False, group="Sampling",
+        doc="Train the plain CNN, one NH layer and CNN, and graph network too")
     digits = Boolean(False, group="Sampling",
         doc="Run the cellular digits with their classifier")
     # fmt: on
@@ -153,12 +159,12 @@ class Parameters(BaseParameters):
         "default": {},
         "full": {
             "simulations": 24, "recovery_iters": 400, "all_scenarios": True,
-            "iters": 600, "samples": 32, "ablations": True, "digits": True,
+            "iters": 600, "select_every": 100, "samples": 32, "ablations": True, "digits": True,
         },
         # The official sizes (experiment 0 and 2): days on two cores, see `caution`.
         "paper": {
             "size": 200, "n_cells": 100, "V_target": 200.0, "simulations": 128,
-            "bipolar_size": 149, "bipolar_cells": 40, "bipolar_V_target": 150.0,
+            "bipolar_rule": "motion", "bipolar_size": 149, "bipolar_cells": 40, "bipolar_V_target": 150.0,
             "stride": 5, "widths": [16, 32, 32, 64, 64, 64], "pools": [2, 1, 2, 1, 2, 1],
             "padding": "zeros", "iters": 10_000, "lr": 1e-3, "chains": 16, "chain_steps": 444,
             "n_parallel": 50, "delta": "exact", "samples": 128, "sample_steps": 40_000,
