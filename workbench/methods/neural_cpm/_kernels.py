@@ -136,8 +136,10 @@ def attempt(state, model, rule, target, d, old, new, random):
 
 
 @compiled
-def run_uniform(state, model, until):
-    """Copy attempts at uniform sites until the clock would pass `until`."""
+def run_uniform(index, state, model, until):
+    """Copy attempts at uniform sites until the clock would pass `until` (no listed rules)."""
+    if index is not None:
+        return
     height, width = model.shape
     stride = width + 2
     label, random = state.label, state.random[0]
@@ -258,10 +260,8 @@ def advance(state, model, rule, until, first, last):
         while True:
             closing = own.finished[0] + 1.0
             stop = min(until, closing)
-            if rule == UNIFORM:
-                run_uniform(own, model, stop)
-            else:
-                run_listed(own.index, own, model, rule, stop)
+            run_uniform(own.index, own, model, stop)
+            run_listed(own.index, own, model, rule, stop)
             if until < closing:
                 break
             fade(own.activity, own.label)

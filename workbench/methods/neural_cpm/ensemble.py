@@ -241,6 +241,16 @@ class Ensemble:
         """Deal the kinds anew over the living cells of each lattice, by exchanging identities."""
         self._relabel(permute_identities(self.frames, rng, len(self.kind)))
 
+    def restart(self, frames: ArrayLike) -> None:
+        """Put other lattices of the same shape and cells in place; time and randomness go on."""
+        frames = as_frames(frames, "frames")
+        if frames.shape != (self.n_chains, *self.shape):
+            raise ValueError(
+                f"frames must have shape {(self.n_chains, *self.shape)}, got {frames.shape}"
+            )
+        all_alive(frames, self.kind)
+        self._relabel(frames)
+
     def _relabel(self, frames: np.ndarray) -> None:
         """Put other labels on the lattices and count everything derived from them anew."""
         self._label = _with_halo(frames.astype(np.int32))
@@ -268,19 +278,18 @@ class Ensemble:
     def _prepare(self) -> tuple[State, Model]:
         """The kernels' view of labels and parameters, rebuilt after a change.
 
-        A motility term turns on every optional array: few combinations of optional arrays, so few
-        kernels to compile.
+        A perimeter or motility term turns on every optional array: three combinations of optional
+        arrays (none, fields, all), so few kernels to compile.
         """
         if not self._stale:
             return self._state, self._model
         (height, width), n, n_labels = self.shape, self.n_chains, len(self.kind)
         fields = self._fields()
-        motile = any(x.any() for x in (self.lam_act, self.lam_ch, self.mu, self.secretion))
-        motile = motile or self._concentration is not None
-        outlined = motile or self.lam_P.any()
-        if fields is None and motile:
+        rich = any(x.any() for x in (self.lam_act, self.lam_ch, self.mu, self.secretion))
+        rich = rich or self._concentration is not None or self.lam_P.any()
+        if fields is None and rich:
             fields = np.zeros((1, self.n_kinds, height, width))
-        if motile:
+        if rich:
             if self._activity is None:
                 self._activity = np.zeros(self._label.shape, np.int32)
             if self._concentration is None:
@@ -296,11 +305,11 @@ class Ensemble:
             kind=self.kind,
             contact=self.contact_norm * self.J,
             volume=np.stack([self.lam, self.V_target]),
-            perimeter=np.stack([self.lam_P, self.P_target]) if outlined else None,
+            perimeter=np.stack([self.lam_P, self.P_target]) if rich else None,
             motility=np.stack([self.lam_act, np.maximum(self.max_act, 1), self.lam_ch, self.mu])
-            if motile
+            if rich
             else None,
-            chemistry=chemistry if motile else None,
+            chemistry=chemistry if rich else None,
             connected=self.connected > 0,
             loose=_LOOSE,
             inverse_T=1.0 / max(self.T, 1e-300),  # finite: the kernels assume finite numbers
@@ -314,10 +323,10 @@ class Ensemble:
         state = State(
             label=self._label,
             volume=self._volume,
-            perimeter=self.perimeters().reshape(n, -1) if outlined else None,
-            activity=self._activity if motile else None,
-            concentration=self._concentration if motile else None,
-            direction=self._direction if motile else None,
+            perimeter=self.perimeters().reshape(n, -1) if rich else None,
+            activity=self._activity if rich else None,
+            concentration=self._concentration if rich else None,
+            direction=self._direction if rich else None,
             fields=None if fields is None else _with_halo(fields),
             index=self._index,
             listed=np.zeros(n, np.int64) if self._listed_for != self.proposal else self._listed,
