@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ...steps import Step, Steps, run
-from ._checks import all_alive, as_frames, as_kind, number
+from ._checks import all_alive, as_frames, as_kind, contact_matrix, number
 from .energy import contact_counts, volumes
 from .ensemble import Ensemble
 
@@ -80,7 +80,7 @@ def fit_cellsort_steps(
     lr: float = 0.05,
     lr_end: float = 0.005,
     betas: tuple[float, float] = (0.9, 0.99),
-    J_start: float = 2.0,
+    J_start: ArrayLike = 2.0,
     lam_start: float = 1.0,
     average: int = 40,
     fit_V_target: bool = False,
@@ -94,18 +94,15 @@ def fit_cellsort_steps(
     frames (n, H, W) with the same cells of kinds `kind` (N + 1,); V_target: fixed, or the start
     with fit_V_target. Per iteration `chains` chains start from random frames (persistent: go on
     from where they were) and move for `mcs` MCS; Adam's rate falls geometrically from lr to lr_end.
-    J starts at J_start + U(-1, 1), lam at lam_start; the estimate is the mean of the last `average`
-    iterations. fit_field adds field[i] * coupling[kind], start 0 and 1. Defaults: claim 2.
+    J starts at J_start + U(-1, 1), or at a matrix J_start, lam at lam_start; the estimate is the
+    mean of the last `average` iterations. fit_field adds field[i] * coupling[kind], start 0 and 1.
+    Defaults: claim 2.
     Raises ValueError for dead cells and bad settings; warns if a J cannot be identified.
     """
     frames, kind = as_frames(frames, "frames"), as_kind(kind)
     all_alive(frames, kind)
-    for name, value in {
-        "iters": iters,
-        "chains": chains,
-        "average": average,
-        "V_target": V_target,
-    }.items():
+    at_least_one = {"iters": iters, "chains": chains, "average": average, "V_target": V_target}
+    for name, value in at_least_one.items():
         number(name, value, 1)
     for name, value in {"mcs": mcs, "lr": lr, "lr_end": lr_end, "lam_start": lam_start}.items():
         number(name, value, 0, above=True)
@@ -116,7 +113,11 @@ def fit_cellsort_steps(
     names += ("V_target",) if fit_V_target else ()
     n_J = len(pairs[0])
     rng = np.random.default_rng(seed)
-    values = np.concatenate([J_start + rng.uniform(-1, 1, n_J), [lam_start], [V_target]])
+    if np.ndim(J_start) == 0:
+        J_values = J_start + rng.uniform(-1, 1, n_J)
+    else:
+        J_values = contact_matrix(J_start)[pairs]
+    values = np.concatenate([J_values, [lam_start, V_target]])
     field, coupling = np.zeros(frames.shape[1:]), np.ones(n_kinds)
     coupling[0] = 0.0
     adam, adam_field, adam_coupling = (Adam(betas) for _ in range(3))
