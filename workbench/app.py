@@ -10,20 +10,21 @@ import base64
 import errno
 import html
 from collections.abc import Callable
-from functools import partial
 from typing import Any
 
 import panel as pn
 
 from workbench import catalog, theme
+from workbench.explorer import problem
 
 STYLE = f"""
-:host, body {{ font-family: {theme.FONT}; color: {theme.INK}; }}
-.wb-top {{ max-width: 1180px; margin: 0 auto; padding: 22px 16px 4px; }}
+.wb-top, .wb-cards {{ font-family: {theme.FONT}; color: {theme.INK}; box-sizing: border-box;
+  max-width: 1232px; margin: 0 auto; }}
+.wb-top {{ padding: 22px 16px 4px; }}
 .wb-top h1 {{ font-size: 26px; margin: 0 0 4px; font-weight: 650; }}
 .wb-top p {{ margin: 0 0 4px; color: {theme.MUTED}; font-size: 15px; line-height: 1.5; }}
 .wb-top a {{ color: {theme.OKABE_ITO["blue"]}; text-decoration: none; }}
-.wb-cards {{ max-width: 1180px; margin: 0 auto; padding: 8px 16px 40px; display: grid; gap: 20px;
+.wb-cards {{ padding: 8px 16px 40px; display: grid; gap: 20px;
   grid-template-columns: repeat(auto-fill, minmax(260px, 1fr)); }}
 .wb-theme {{ grid-column: 1 / -1; font-size: 15px; margin: 14px 0 -8px; font-weight: 600; }}
 .wb-card {{ display: block; border: 1px solid {theme.GRID}; border-radius: 10px; overflow: hidden;
@@ -72,28 +73,35 @@ def method_page(slug: str) -> pn.viewable.Viewable:
     """The page of a method, with a new explorer: one for each session."""
     method = catalog.find(slug)
     head = pn.pane.HTML(
-        f'<style>{STYLE}</style><header class="wb-top"><p><a href="./">← all methods</a></p>'
+        f'<style>{STYLE}</style><header class="wb-top" style="padding:22px 0 12px"><p><a href="./">← all methods</a></p>'
         f"<h1>{html.escape(method.title)}</h1><p>{html.escape(method.summary)} "
         f'<a href="{html.escape(method.link)}">{html.escape(method.paper)}</a></p></header>',
         sizing_mode="stretch_width",
         margin=0,
     )
-    theme.set_defaults()
-    body = pn.panel(catalog.load(method.slug).explorer())
-    # Centered under the header, whose padding it shares.
-    body = pn.Column(
-        body, max_width=1212, margin=(8, 0), styles={"margin": "0 auto", "padding": "0 16px"},
-        sizing_mode="stretch_width",
+    try:
+        theme.set_defaults()
+        body = pn.panel(catalog.load(method.slug).explorer())
+    except Exception as error:  # said on the page: a visitor does not read the server's log
+        body = problem(error)
+    # One centered column, so that the edges of header and explorer agree.
+    return pn.Column(
+        head, body, max_width=1240, sizing_mode="stretch_width", margin=0,
+        styles={"margin": "0 auto", "padding": "0 20px"},
     )  # fmt: skip
-    return pn.Column(head, body, sizing_mode="stretch_width", margin=0)
 
 
 def pages(slug: str | None = None) -> dict[str, Callable[[], Any]]:
     """Path -> function that builds the page; all methods, or `slug` alone and as the first page."""
     if slug is not None:
         slug = catalog.find(slug).slug
-        return {"/": partial(method_page, slug), slug: partial(method_page, slug)}
-    return {"/": gallery, **{m.slug: partial(method_page, m.slug) for m in catalog.methods()}}
+        return {"/": _builder(slug), slug: _builder(slug)}
+    return {"/": gallery, **{m.slug: _builder(m.slug) for m in catalog.methods()}}
+
+
+def _builder(slug: str) -> Callable[[], Any]:
+    # Panel calls plain functions once for each session, but not functools.partial.
+    return lambda: method_page(slug)
 
 
 def serve(

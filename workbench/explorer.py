@@ -99,11 +99,11 @@ class Explorer(pn.viewable.Viewer):
         reset.on_click(lambda event: self.set_all(self._initial))
 
         self.run_button = pn.widgets.Button(
-            name="Run the study", button_type="primary", width=130, margin=(0, 10, 6, 0),
+            name="Run the study", button_type="primary", width=112, margin=(0, 8, 6, 0),
             visible=self._steps is not None,
         )  # fmt: skip
         self.report_button = pn.widgets.Button(
-            name="Make a report of these settings", width=230, margin=(0, 10, 6, 0),
+            name="Make a report of these settings", width=220, margin=(0, 0, 6, 0),
             visible=self._report,
         )  # fmt: skip
         self.cancel_button = pn.widgets.Button(
@@ -119,28 +119,25 @@ class Explorer(pn.viewable.Viewer):
         self.pictures = pn.Column(sizing_mode="stretch_width", margin=0)
 
         side = pn.Column(
-            pn.Row(self.preset, reset, margin=0), self.controls, width=340, margin=(0, 28, 0, 0)
+            pn.Row(self.preset, reset, margin=0),
+            self.controls,
+            pn.Row(self.run_button, self.report_button, margin=(12, 0, 0, 0)),
+            self.status,
+            self.cancel_button,
+            self.links,
+            width=340,
+            margin=(0, 28, 0, 0),
         )
         main = pn.Column(
             self._live_view(), min_width=340, styles={"flex": "1 1 420px"}, margin=0,
             sizing_mode="stretch_width",
         )  # fmt: skip
-        return _Frame(
-            pn.FlexBox(
-                side,
-                main,
-                flex_wrap="wrap",
-                align_items="flex-start",
-                margin=0,
-                sizing_mode="stretch_width",
-            ),
-            pn.Row(self.run_button, self.report_button, self.cancel_button, margin=(12, 0, 0, 0)),
-            self.status,
-            self.links,
-            self.pictures,
-            on_gone=self.close,
+        top = pn.FlexBox(
+            side, main, flex_wrap="wrap", align_items="flex-start", margin=0,
             sizing_mode="stretch_width",
-            max_width=1200,
+        )  # fmt: skip
+        return _Frame(
+            top, self.pictures, on_gone=self.close, sizing_mode="stretch_width", max_width=1200
         )
 
     def _live_view(self) -> pn.viewable.Viewable:
@@ -149,7 +146,7 @@ class Explorer(pn.viewable.Viewer):
         try:
             return pn.panel(self._live(self.parameters))
         except Exception as error:
-            return _problem(error)
+            return problem(error)
 
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> Any:
         if os.environ.get(STILL):
@@ -275,7 +272,7 @@ class Explorer(pn.viewable.Viewer):
             try:
                 tabs.append((title, pn.panel(view(result))))
             except Exception as error:  # one broken picture does not take the others with it
-                tabs.append((title, _problem(error)))
+                tabs.append((title, problem(error)))
         self.pictures.objects = [pn.Tabs(*tabs, dynamic=True)] if tabs else []
 
     def _finish_report(self, paths: dict[str, str]) -> None:
@@ -295,16 +292,16 @@ class Explorer(pn.viewable.Viewer):
         percent = round(100 * step.done)
         self.status.object = (
             f'<div role="status"><progress max="100" value="{percent}" aria-label="Progress" '
-            f'style="width:240px;vertical-align:middle;accent-color:{theme.OKABE_ITO["blue"]}">'
+            f'style="width:150px;vertical-align:middle;accent-color:{theme.OKABE_ITO["blue"]}">'
             f"</progress> {percent} % · {seconds:.0f} s · {html.escape(step.message)}</div>"
         )
 
     def _show_problem(self, error: BaseException) -> None:
         self.status.object = ""
-        self.links.objects = [_problem(error)]
+        self.links.objects = [problem(error)]
 
 
-def _problem(error: BaseException) -> pn.viewable.Viewable:
+def problem(error: BaseException) -> pn.viewable.Viewable:
     """An error for the page: one line, and the details for who wants them."""
     line = html.escape(f"{type(error).__name__}: {error}".strip())
     details = html.escape("".join(traceback.format_exception(error)))

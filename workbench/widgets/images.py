@@ -15,7 +15,7 @@ from PIL import Image
 
 from workbench.theme import OKABE_ITO
 
-MEDIUM, BORDER, MISSING = "#F4F4F1", "#1A1A1A", "#BBBBBB"
+MEDIUM, BORDER, MISSING = "#F4F4F1", "#1A1A1A", "#DDDDDA"
 # Orange and sky first: the pair of Okabe-Ito that stays apart in print and under a black border.
 KIND_COLORS = [MEDIUM] + [
     OKABE_ITO[name] for name in ("orange", "sky", "green", "purple", "yellow", "blue", "vermillion")

@@ -32,7 +32,8 @@ const CSS = `
 .lv .key { display: inline-flex; align-items: center; gap: 6px; }
 .lv .swatch { width: 13px; height: 13px; border: 1px solid #1a1a1a; border-radius: 3px; }
 .lv .ramp { width: 120px; height: 11px; border-radius: 3px; }
-.lv .status { min-height: 1.4em; justify-content: space-between; }
+.lv .status { justify-content: space-between; }
+.lv .info { min-height: 1.4em; }
 .lv .muted { color: var(--jp-ui-font-color2, #616e7c); font-variant-numeric: tabular-nums; }
 .lv .fault { color: #a33c00; border-left: 3px solid #d55e00; padding: 4px 10px; }
 `;
@@ -177,13 +178,12 @@ function render({ model, el }) {
   const marks = make("div", { class: "marks", "aria-hidden": "true" });
   const legend = make("div", { class: "row legend" });
   const time = make("span", { class: "muted" });
-  const info = make("span", { "aria-live": "polite" });
+  const info = make("div", { class: "info", "aria-live": "polite" });
   const fault = make("div", { class: "fault", role: "alert", hidden: true });
   const choices = make("div", { class: "row" }, make("label", {}, "Color by", colors), toolLabel, pace);
-  const status = make("div", { class: "row status" }, info, time);
+  const status = make("div", { class: "row status" }, legend, time);
   const root = make("div", { class: "lv", "data-view": view }, make("style", {}, CSS), controls,
-    make("div", { class: "stage" }, canvas, marks), legend, choices,
-    status, fault);
+    make("div", { class: "stage" }, canvas, marks), status, info, choices, fault);
   el.append(root);
   const context = canvas.getContext("2d");
 
@@ -269,7 +269,7 @@ function render({ model, el }) {
     if (by === "field") legend.replaceChildren(make("span", { class: "key" }, frame.field.name),
       make("span", { class: "key" }, number(frame.field.low), make("span", { class: "ramp",
         style: `background:linear-gradient(90deg,${get("field_colors").slice(0, 255).filter((_, i) => i % 32 === 0 || i === 254).join(",")})` }),
-        number(frame.field.high), frame.field.unit || ""));
+        `${number(frame.field.high)} ${frame.field.unit}`));
     else legend.replaceChildren(...kinds.map((name, k) => make("span", { class: "key" },
       ...(by === "cell" && k ? [] : [make("span", { class: "swatch", style: `background:${get("kind_colors")[k]}` })]),
       k ? `${name} (${counts[k]})` : name)));

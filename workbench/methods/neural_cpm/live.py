@@ -9,11 +9,9 @@ from __future__ import annotations
 import base64
 import html
 import time
-from collections import deque
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import holoviews as hv
 import numpy as np
 import panel as pn
 
@@ -21,6 +19,7 @@ from workbench import theme
 from workbench.explorer import Explorer
 from workbench.widgets import images
 from workbench.widgets.lattice_view import Frame, LatticeView
+from workbench.widgets.traces import Chart, Series, Traces
 
 from . import study
 from .tissue import Tissue
@@ -31,83 +30,40 @@ LIVE = (
     "field", "lam_act", "max_act", "lam_ch", "lam_P", "P_target", "contact_norm", "size", "n_cells",
 )  # fmt: skip
 KINDS = ("medium", "kind 1", "kind 2")
-TERMS = ("contact", "volume", "perimeter", "field")
-CHART_S = 0.4  # least time between two drawings of the charts, which cost 20 ms each
-KEPT = 300  # points of a trace
+TRACE_S = 0.2  # least time between two points of the traces
+
+_COLOR = theme.OKABE_ITO
+CHARTS = (
+    Chart("Energy by term", "energy", (
+        Series("contact", _COLOR["blue"]),
+        Series("volume", _COLOR["vermillion"]),
+        Series("perimeter", _COLOR["purple"], optional=True),
+        Series("field", _COLOR["green"], optional=True),
+    )),
+    Chart("Accepted copies", "%", (
+        Series("accepted", _COLOR["blue"]),
+    ), low=0),
+    Chart("Mean cell volume", "sites", (
+        Series("kind 1", images.KIND_COLORS[1]),
+        Series("kind 2", images.KIND_COLORS[2]),
+        Series("target", "#616E7C", dashed=True),
+    )),
+)  # fmt: skip
 
 
-class History:
-    """The last points of the traces: energies by term, acceptance, mean volume of each kind."""
-
-    def __init__(self) -> None:
-        self.rows: deque[dict[str, float]] = deque(maxlen=KEPT)
-
-    def note(self, tissue: Tissue) -> None:
-        """Add the present state; a clock that went back starts a new trace."""
-        model = tissue.model
-        if self.rows and model.time < self.rows[-1]["time"]:
-            self.rows.clear()
-        volume, kind = model.volumes(), model.kind
-        means = {
-            f"volume {k}": float(volume[(kind == k) & (volume > 0)].mean())
-            if ((kind == k) & (volume > 0)).any()
-            else np.nan
-            for k in (1, 2)
-        }
-        self.rows.append(
-            {
-                "time": model.time,
-                "acceptance": 100 * model.acceptance,
-                "target": tissue.parameters.V_target,
-                **model.energy(terms=True),
-                **means,
-            }
-        )
-
-    def column(self, name: str) -> np.ndarray:
-        """One trace, (n,) floats."""
-        return np.array([row[name] for row in self.rows], float)
-
-
-def _curves(history: History, names: Mapping[str, str], ylabel: str, **options: Any) -> hv.Overlay:
-    colors = {
-        "contact": "blue", "volume": "orange", "perimeter": "purple", "field": "green",
-        "volume 1": "orange", "volume 2": "sky", "acceptance": "blue", "target": "black",
-    }  # fmt: skip
-    times = history.column("time")
-    curves = [
-        hv.Curve((times, history.column(name)), "time [MCS]", ylabel, label=label).opts(
-            color=theme.OKABE_ITO[colors[name]],
-            line_dash="dashed" if name == "target" else "solid",
-            line_width=1.5,
-            tools=[],
-            framewise=True,  # the axes follow the data
-        )
-        for name, label in names.items()
-    ]
-    return hv.Overlay(curves).opts(
-        width=330, height=168, toolbar=None, framewise=True, padding=(0, 0.08),
-        legend_position="right", legend_opts={"label_text_font_size": "8pt", "padding": 2},
-        fontsize={"labels": 9, "ticks": 8, "title": 10}, show_grid=True, **options,
-    )  # fmt: skip
-
-
-def energy_chart(history: History) -> hv.Overlay:
-    """Energy of the tissue by term against time."""
-    shown = {n: n for n in TERMS if n in TERMS[:2] or history.column(n).any()}
-    return _curves(history, shown, "energy", title="Energy by term")
-
-
-def acceptance_chart(history: History) -> hv.Overlay:
-    """Accepted share of the attempts between unlike sites against time."""
-    names = {"acceptance": "accepted"}
-    return _curves(history, names, "accepted [%]", title="Acceptance of copies", ylim=(0, 100))
-
-
-def volume_chart(history: History) -> hv.Overlay:
-    """Mean volume of the cells of each kind, and the target, against time."""
-    names = {"volume 1": "kind 1", "volume 2": "kind 2", "target": "target"}
-    return _curves(history, names, "volume [sites]", title="Mean cell volume")
+def traced(tissue: Tissue) -> dict[tuple[str, str], float]:
+    """The numbers of `CHARTS` for a tissue now, by (chart, series)."""
+    model = tissue.model
+    volume, kind = model.volumes(), model.kind
+    values = {("Energy by term", term): e for term, e in model.energy(terms=True).items()}
+    if model.time > 0:
+        values["Accepted copies", "accepted"] = 100 * model.acceptance
+    values["Mean cell volume", "target"] = tissue.parameters.V_target
+    for k in (1, 2):
+        alive = (kind == k) & (volume > 0)
+        if alive.any():
+            values["Mean cell volume", f"kind {k}"] = float(volume[alive].mean())
+    return values
 
 
 def patch_png(cell: np.ndarray, kind: np.ndarray) -> bytes:
@@ -159,7 +115,11 @@ def lens_html(
         )
     after = before.copy()
     after[1, 1] = copies[0]["identity"]
-    used = [t for t in copies[0]["terms"] if any(abs(c["terms"][t]) > 1e-12 for c in copies)]
+    used = [
+        t
+        for t in copies[0]["terms"]
+        if t in ("contact", "volume") or any(abs(c["terms"][t]) > 1e-12 for c in copies)
+    ]
     rows = [[t, *(f"{c['terms'][t]:+.2f}" for c in copies)] for t in used]
     rows.append(["<b>ΔH</b>", *(f"<b>{c['delta']:+.2f}</b>" for c in copies)])
     rows.append(
@@ -217,7 +177,7 @@ class LiveTissue:
     def __init__(self, parameters: study.Parameters):
         self.tissue = Tissue(parameters)
         self.source = TissueSource(self.tissue)
-        self.history = History()
+        self.traces = Traces(CHARTS, time_unit="MCS")
         self.view = LatticeView(
             self.source,
             field_colors="diverging",
@@ -229,13 +189,12 @@ class LiveTissue:
             max_width=420,
         )
         self._drawn = 0.0
-        self._pipe = hv.streams.Pipe(data=None)
         self._lens = pn.pane.HTML(
             f'<div style="font:13px {theme.FONT};color:{theme.MUTED}">Click a site at a border to '
             "put one copy attempt under the lens.</div>",
             margin=(8, 0),
         )
-        self.history.note(self.tissue)
+        self.traces.note(0.0, traced(self.tissue))
         self.view.on_frame.append(self._on_frame)
         self.view.param.watch(self._on_colors, "color_by")
         self.view.param.watch(lambda event: self._look(), "selected")
@@ -244,28 +203,20 @@ class LiveTissue:
 
     def panel(self) -> pn.viewable.Viewable:
         """Lattice and lens, with the charts beside them, or below where the page is narrow."""
-        charts = [
-            pn.pane.HoloViews(
-                hv.DynamicMap(lambda data, draw=draw: draw(self.history), streams=[self._pipe]),
-                margin=0,
-            )
-            for draw in (energy_chart, acceptance_chart, volume_chart)
-        ]
         permute = pn.widgets.Button(name="Permute kinds", width=130, margin=(8, 0, 0, 0))
         permute.on_click(lambda event: self.view.do(self.tissue.permute_kinds))
         left = pn.Column(
             self.view, permute, self._lens, width=430, margin=(0, 20, 0, 0), styles={"flex": "none"}
         )
-        right = pn.Column(*charts, width=340, margin=0, styles={"flex": "none"})
+        right = pn.Column(self.traces, width=340, margin=0, styles={"flex": "none"})
         return pn.FlexBox(left, right, flex_wrap="wrap", margin=0, sizing_mode="stretch_width")
 
     def _on_frame(self, frame: Frame) -> None:
         now = time.monotonic()
-        if now - self._drawn < CHART_S and self.view.playing:
+        if now - self._drawn < TRACE_S and self.view.playing:
             return
         self._drawn = now
-        self.history.note(self.tissue)
-        self._pipe.send(None)
+        self.traces.note(frame.time, traced(self.tissue))
         if self.view.selected:
             self._look()
 

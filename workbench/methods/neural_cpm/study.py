@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from workbench import results
-from workbench.claims import Claims
+from workbench import steps as work
 from workbench.parameters import (
     Boolean,
     Choice,
@@ -21,13 +21,20 @@ from workbench.parameters import (
     Integers,
     Number,
     ParameterError,
-    Parameters as BaseParameters,
 )
-from workbench.steps import Cancelled, Progress, Step, Steps, part
-from workbench.steps import run as run_steps
+from workbench.parameters import Parameters as BaseParameters
+from workbench.steps import Step, Steps, part
 
 if TYPE_CHECKING:
-    from . import experiments
+    from .bipolar import Bipolar
+    from .experiments import Digits, Law, Recovered, TissueRun
+
+
+# What the stored weights were trained with; they fit nothing else.
+STORED_FOR = (
+    "bipolar_rule", "bipolar_size", "bipolar_cells", "bipolar_V_target", "stride", "widths",
+    "pools", "padding", "closure", "interactions",
+)  # fmt: skip
 
 
 class Parameters(BaseParameters):
@@ -71,7 +78,8 @@ class Parameters(BaseParameters):
         doc="How long a new site stays active")
     lam_ch = Number(0.0, bounds=(-100, 100), softbounds=(-10, 10), unit="energy", group="Motion",
         doc="Chemotaxis of kind 2 towards the middle")
-    field = Number(0.0, bounds=(-10, 10), softbounds=(-2, 2), unit="energy per site", group="Motion",
+    field = Number(0.0, bounds=(-10, 10), softbounds=(-2, 2), unit="energy per site",
+        group="Motion",
         doc="External field that holds kind 2 in the middle")
 
     temperature = Number(1.0, bounds=(0, 100), softbounds=(0, 12), unit="energy", group="Copy rule",
@@ -164,7 +172,8 @@ class Parameters(BaseParameters):
         # The official sizes (experiment 0 and 2): days on two cores, see `caution`.
         "paper": {
             "size": 200, "n_cells": 100, "V_target": 200.0, "simulations": 128,
-            "bipolar_rule": "motion", "bipolar_size": 149, "bipolar_cells": 40, "bipolar_V_target": 150.0,
+            "bipolar_rule": "motion", "bipolar_size": 149, "bipolar_cells": 40,
+            "bipolar_V_target": 150.0,
             "stride": 5, "widths": [16, 32, 32, 64, 64, 64], "pools": [2, 1, 2, 1, 2, 1],
             "padding": "zeros", "iters": 10_000, "lr": 1e-3, "chains": 16, "chain_steps": 444,
             "n_parallel": 50, "delta": "exact", "samples": 128, "sample_steps": 40_000,
@@ -191,6 +200,14 @@ class Parameters(BaseParameters):
                 f"are {', '.join(map(str, allowed))}"
             )
 
+        teaching = {n: self.param[n].default for n in STORED_FOR}
+        differ = [n for n in STORED_FOR if getattr(self, n) != teaching[n]]
+        if self.weights == "stored" and differ:
+            raise ParameterError(
+                f"weights = 'stored' are for the default network, but {differ[0]} = "
+                f"{getattr(self, differ[0])} (default {teaching[differ[0]]}): use weights = 'train'"
+            )
+
     def caution(self) -> str:
         """A warning for settings that two cores cannot finish; empty for all others."""
         if self.bipolar_size > 64 or (self.delta == "exact" and self.iters > 1_000):
@@ -204,3 +221,65 @@ class Parameters(BaseParameters):
             [self.J01, self.J11, self.J12],
             [self.J02, self.J12, self.J22],
         ])  # fmt: skip
+
+
+@dataclass
+class NeuralCPMStudy(results.Study):
+    """What a run leaves: one result per experiment (None while it has not run), and the claims."""
+
+    law: Law | None = None
+    tissue: TissueRun | None = None
+    recovered: dict[str, Recovered] | None = None
+    persistent: Recovered | None = None
+    bipolar: Bipolar | None = None
+    digits: Digits | None = None
+
+
+def run(parameters: Parameters | None = None, progress: bool = True) -> NeuralCPMStudy:
+    """The whole study with a progress bar; stopped by an interrupt, it returns what is finished."""
+    parameters = parameters or Parameters()
+    if not progress:
+        return work.run(steps(parameters))
+    try:
+        with work.Progress("NeuralCPM study") as bar:
+            return work.run(steps(parameters), on_step=bar)
+    except work.Cancelled as stopped:
+        return stopped.data
+
+
+def steps(p: Parameters) -> Steps[NeuralCPMStudy]:
+    """The study as steps; data of a step: the study so far, with claims on what is finished."""
+    from . import bipolar, experiments, findings
+
+    started = time.perf_counter()
+    study = NeuralCPMStudy(p, complete=False)
+
+    def so_far() -> NeuralCPMStudy:
+        study.seconds = time.perf_counter() - started
+        study.claims, study.values = findings.claims(study), findings.values(study)
+        return study
+
+    yield Step(0.0, "compiling the engine (first run only)", so_far())
+    study.law = yield from part(experiments.law_steps(p.seed), 0.0, 0.05, "engine")
+    yield Step(0.05, "engine", so_far())
+    study.tissue = yield from part(experiments.tissue_steps(p), 0.05, 0.1, "tissue")
+    yield Step(0.1, "tissue", so_far())
+    study.recovered = {}
+    scenarios = experiments.scenarios(p)
+    span = 0.3 / (len(scenarios) + p.all_scenarios)
+    for number, (name, scenario) in enumerate(scenarios.items()):
+        recovery = experiments.recovery_steps(p, scenario, name)
+        at = 0.1 + number * span
+        study.recovered[name] = yield from part(recovery, at, at + span, f"recovery {name}")
+        yield Step(at + span, f"recovery {name}", so_far())
+    if p.all_scenarios:
+        recovery = experiments.recovery_steps(p, scenarios["B"], "B", persistent=True)
+        study.persistent = yield from part(recovery, 0.4 - span, 0.4, "persistent chains")
+        yield Step(0.4, "recovery", so_far())
+    end = 0.85 if p.digits else 1.0
+    study.bipolar = yield from part(bipolar.bipolar_steps(p), 0.4, end, "bi-polar")
+    yield Step(end, "bi-polar", so_far())
+    if p.digits:
+        study.digits = yield from part(experiments.digits_steps(p), end, 1.0, "digits")
+    study.complete = True
+    return so_far()
