@@ -181,7 +181,7 @@ class Ensemble:
     @direction.setter
     def direction(self, value: np.ndarray) -> None:
         shape = (self.n_chains, len(self.kind), 2)
-        self._direction = np.ascontiguousarray(np.broadcast_to(value, shape))
+        self._direction = np.array(np.broadcast_to(value, shape))
 
     @property
     def acceptance(self) -> float:
