@@ -58,6 +58,16 @@ def test_a_part_maps_its_progress_into_the_whole_and_returns_its_result():
     assert run(whole(), on_step=seen.append) == "resultresult"
     assert [s.done for s in seen] == pytest.approx([0.25, 0.5, 0.75, 1.0])
     assert seen[0].message == "first: item 0"
+    assert [s.data for s in seen] == [None] * 4
+
+
+def test_a_part_passes_its_partial_data_on_when_told_how():
+    def whole():
+        return (yield from part(counting(2, []), 0, 1, data=lambda d: ("so far", d)))
+
+    seen = []
+    run(whole(), on_step=seen.append)
+    assert [s.data for s in seen] == [("so far", 0), ("so far", 1)]
 
 
 def test_progress_in_a_terminal_writes_a_bar_and_no_notebook_display(capsys):

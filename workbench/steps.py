@@ -70,10 +70,17 @@ def run(
         steps.close()
 
 
-def part(steps: Steps[Result], start: float, stop: float, prefix: str = "") -> Steps[Result]:
+def part(
+    steps: Steps[Result],
+    start: float,
+    stop: float,
+    prefix: str = "",
+    data: Callable[[Any], Any] | None = None,
+) -> Steps[Result]:
     """Embed the steps of a part into those of the whole: its 0..1 becomes start..stop.
 
-    Use as `result = yield from part(...)`. Partial data of the part is not passed on.
+    Use as `result = yield from part(...)`. `data` turns the partial data of the part into that of
+    the whole; without it they are not passed on.
     """
     try:
         while True:
@@ -82,7 +89,8 @@ def part(steps: Steps[Result], start: float, stop: float, prefix: str = "") -> S
             except StopIteration as end:
                 return end.value
             message = f"{prefix}: {step.message}" if prefix and step.message else prefix
-            yield Step(start + (stop - start) * step.done, message or step.message)
+            partial = None if data is None or step.data is None else data(step.data)
+            yield Step(start + (stop - start) * step.done, message or step.message, partial)
     finally:
         steps.close()
 

@@ -70,8 +70,13 @@ class CellSorting(nn.Module):
         lam: float | Sequence[float],
         V_target: float | Sequence[float],
         contact_norm: float = 0.25,
+        field: np.ndarray | None = None,
+        coupling: np.ndarray | None = None,
     ) -> CellSorting:
-        """The energy with given J (K, K), lambda and V*. ValueError names an asymmetric pair."""
+        """The energy with given J (K, K), lambda, V*, and field (H, W) with coupling (K,), if any.
+
+        Raises ValueError, which names the pair, for an asymmetric J.
+        """
         J = contact_matrix(J)
         model = cls(len(J) - 1, V_target, lam, 0.0, contact_norm)
         with torch.no_grad():
@@ -93,8 +98,12 @@ class CellSorting(nn.Module):
 
     @property
     def kind_fields(self) -> Tensor | None:
-        """External field of each kind (K, H, W), or None."""
-        return None if self.field is None else self.coupling[:, None, None] * self.field
+        """External field of each kind (K, H, W), 0 for medium, or None."""
+        if self.field is None:
+            return None
+        # A coupling of medium would only add a constant and shift the others.
+        cells = (torch.arange(self.n_kinds + 1) > 0).float()
+        return (cells * self.coupling)[:, None, None] * self.field
 
     def forward(self, frames: np.ndarray | Tensor, kind: Sequence[int] | Tensor) -> Tensor:
         """Energies (batch,) of frames (batch, H, W) with kinds `kind` (cells + 1,)."""
@@ -106,7 +115,7 @@ class CellSorting(nn.Module):
         energy = self.contact_norm * contact + (self.lam[of_cell] * excess**2).sum(1)
         if self.field is not None:
             kinds = kind[torch.from_numpy(frames).long()]
-            energy = energy + (self.field * self.coupling[kinds]).sum((1, 2))
+            energy = energy + self.kind_fields.gather(0, kinds).sum((1, 2))
         return energy + OFFSET_SCALE * self.offset
 
 

@@ -277,7 +277,13 @@ def steps(p: Parameters) -> Steps[NeuralCPMStudy]:
         study.persistent = yield from part(recovery, 0.4 - span, 0.4, "persistent chains")
         yield Step(0.4, "recovery", so_far())
     end = 0.85 if p.digits else 1.0
-    study.bipolar = yield from part(bipolar.bipolar_steps(p), 0.4, end, "bi-polar")
+
+    def with_bipolar(partial: Bipolar) -> NeuralCPMStudy:
+        study.bipolar = partial
+        return study
+
+    poles = part(bipolar.bipolar_steps(p), 0.4, end, "bi-polar", data=with_bipolar)
+    study.bipolar = yield from poles
     yield Step(end, "bi-polar", so_far())
     if p.digits:
         study.digits = yield from part(experiments.digits_steps(p), end, 1.0, "digits")

@@ -1,0 +1,93 @@
+"""Checks of the notebook's exercises; statements, stubs and solutions are in the notebook."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from workbench.exercises import Exercise
+
+
+def _acceptance(answer) -> None:
+    assert answer(-3.0, 1.0) == 1, "a copy that lowers the energy is always accepted"
+    assert answer(0.0, 1.0) == 1, "a copy that changes nothing is accepted"
+    assert np.isclose(answer(2.0, 4.0), np.exp(-0.5)), "at delta = 2 and T = 4 it is exp(-1/2)"
+    assert answer(1.0, 0.0) == 0, "at T = 0 only downhill copies are accepted"
+    assert answer(-1.0, 0.0) == 1, "at T = 0 downhill copies are accepted"
+
+
+def _sorting_index(answer) -> None:
+    counts = np.zeros((3, 3))
+    counts[1, 1], counts[1, 2], counts[2, 2] = 30, 20, 50
+    assert np.isclose(answer(counts), 0.2), "20 of these 100 contacts between cells are unlike"
+    counts[0, 1] = 1_000
+    assert np.isclose(answer(counts), 0.2), "contacts with medium do not count"
+
+
+def _contrastive_gradient(answer) -> None:
+    from .energy import contact_counts
+
+    rng = np.random.default_rng(0)
+    kind = np.array([0, 1, 2])
+    data, chains = rng.integers(0, 3, (2, 4, 6, 6))
+    data_counts, chain_counts = contact_counts(data, kind), contact_counts(chains, kind)
+    wanted = 0.25 * (data_counts.mean(0) - chain_counts.mean(0))
+    given = np.asarray(answer(data_counts, chain_counts, 0.25))
+    assert given.shape == (3, 3), "the answer has one number for each pair of kinds: shape (3, 3)"
+    assert np.allclose(given, wanted), "it is c times (mean over data - mean over chains)"
+
+
+def _rescale(answer) -> None:
+    truth = np.array([2.5, 1.0, 1.0, 4.5, 1.0, 0.5])
+    assert np.isclose(answer(truth / 2, truth), 2.0), "half of the truth must be doubled"
+    noisy = truth + np.array([0.3, -0.2, 0.1, 0.2, -0.1, 0.0])
+    best = answer(noisy, truth)
+    error = np.sum((best * noisy - truth) ** 2)
+    assert all(
+        error <= np.sum((s * noisy - truth) ** 2) + 1e-12 for s in np.linspace(0.5, 1.5, 101)
+    ), "another factor brings the estimate closer to the truth"
+
+
+def _invariant_energy(answer) -> None:
+    rng = np.random.default_rng(1)
+    cell = np.zeros((12, 12), np.int64)
+    for identity, (row, column) in enumerate([(1, 1), (1, 6), (6, 2), (7, 8)], start=1):
+        cell[row : row + 3, column : column + 3] = identity
+    kind = np.array([0, 1, 1, 2, 2])
+    first = float(answer(cell, kind))
+    assert np.isfinite(first), "the energy must be a finite number"
+    order = np.r_[0, 1 + rng.permutation(4)]
+    renamed_kind = np.empty_like(kind)
+    renamed_kind[order] = kind
+    renamed = float(answer(order[cell], renamed_kind))
+    assert np.isclose(first, renamed), "renaming the cells (with their kinds) must change nothing"
+    moved = float(answer(np.roll(cell, (3, 5), (0, 1)), kind))
+    assert np.isclose(first, moved), "moving everything around the torus must change nothing"
+    swapped = float(answer(cell, np.array([0, 2, 2, 1, 1])[[0, 1, 3, 2, 4]]))
+    assert not np.isclose(first, swapped), "the energy must depend on who has which kind"
+
+
+acceptance = Exercise(
+    "Metropolis test",
+    _acceptance,
+    "Treat delta <= 0 and T = 0 before dividing by the temperature.",
+)
+sorting_index = Exercise(
+    "Sorting index",
+    _sorting_index,
+    "Use counts[1, 1], counts[1, 2] and counts[2, 2]; row and column 0 are medium.",
+)
+contrastive_gradient = Exercise(
+    "Gradient of contrastive divergence",
+    _contrastive_gradient,
+    "The energy is linear in J, so its derivative is the contact count times c.",
+)
+rescale = Exercise(
+    "Best scalar",
+    _rescale,
+    "Set the derivative of sum (s estimate - truth)^2 with respect to s to zero.",
+)
+invariant_energy = Exercise(
+    "An energy that keeps the symmetries",
+    _invariant_energy,
+    "Build it from kind[cell] and numpy.roll, so that identities only decide what is unlike.",
+)
