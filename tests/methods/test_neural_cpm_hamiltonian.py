@@ -10,7 +10,7 @@ from workbench.methods.neural_cpm.baselines import (
     one_layer_hamiltonian,
 )
 from workbench.methods.neural_cpm.closure import CellSorting, Hybrid
-from workbench.methods.neural_cpm.energy import contact_counts, energy_terms, volumes
+from workbench.methods.neural_cpm.energy import contact_counts, energy_terms
 from workbench.methods.neural_cpm.fast import FastHamiltonian
 from workbench.methods.neural_cpm.hamiltonian import (
     PAPER_ARCHITECTURES,

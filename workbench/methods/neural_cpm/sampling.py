@@ -12,6 +12,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -21,11 +22,13 @@ from workbench.steps import Step, Steps, run
 
 from . import _parallel
 from ._checks import choice, number
+from ._threads import one_thread, together
 from .closure import CellSorting, Hamiltonian, parts
 from .ensemble import Ensemble
 from .hamiltonian import as_kind
 
 DELTAS = ("first_order", "exact")
+CHUNK = 8  # chains that move together; fixed, so that results do not depend on the threads
 
 
 def analytic_values(basis: CellSorting | None, weight: float, n_kinds: int) -> dict[str, Any]:
@@ -58,7 +61,7 @@ class ParallelSampler:
         kind: Sequence[int],
         n_parallel: int = 40,
         delta: str = "first_order",
-        seed: int = 0,
+        seed: int | Sequence[int] = 0,
     ):
         self.delta = choice("delta", delta, DELTAS)
         number("n_parallel", n_parallel, 1)
@@ -91,7 +94,7 @@ class ParallelSampler:
         for name, value in analytic_values(basis, w_b, self.n_kinds).items():
             setattr(self.chains, name, value)
         if frames is not None:
-            self.chains._relabel(frames)
+            self.chains.restart(frames)
         if self.network is not None:
             with torch.no_grad():
                 self.prepared = self.network.prepared()
@@ -138,7 +141,8 @@ class ParallelSampler:
             return False
         target, label, delta = self.proposals()
         if self.network is not None:
-            delta += self.neural_delta(target, label, self.delta)
+            with one_thread():
+                delta += self.neural_delta(target, label, self.delta)
         n = len(self._target)
         _parallel.accept(self.state, self.compiled, 0, n, self._target, self._label, self._delta)
         return True
@@ -149,8 +153,8 @@ class Samples:
     """What `sample` returns.
 
     frames (n, H, W): the last state of each chain. record (m, n, H, W): states after `recorded`
-    (m,) steps, the start included. acceptance: accepted share. steps: steps done, fewer than asked
-    if no border was left.
+    (m,) steps, the start included. acceptance: accepted share of all proposals. steps: steps done,
+    fewer than asked if no border was left.
     """
 
     frames: np.ndarray
@@ -158,6 +162,20 @@ class Samples:
     recorded: np.ndarray
     acceptance: float
     steps: int
+
+
+def _chunk_steps(sampler: ParallelSampler, steps: int, record_every: int) -> Steps[Samples]:
+    """Advance the chains of one sampler."""
+    record, recorded, done = [sampler.frames], [0], 0
+    with one_thread():
+        sampler.refresh()
+    while done < steps and sampler.step():
+        done += 1
+        if record_every and done % record_every == 0:
+            record.append(sampler.frames)
+            recorded.append(done)
+        yield Step(done / steps, f"step {done} of {steps}")
+    return Samples(sampler.frames, np.array(record), np.array(recorded), sampler.acceptance, done)
 
 
 def sample_steps(
@@ -168,31 +186,35 @@ def sample_steps(
     n_parallel: int = 40,
     delta: str = "first_order",
     seed: int = 0,
-    record_every: int | None = None,
+    record_every: int = 0,
+    workers: int = 2,
 ) -> Steps[Samples]:
     """Advance a chain from each of `frames` (n, H, W) by `steps` parallel steps.
 
-    record_every: keep the frames each that many steps. Yields after each step, with `Samples` so
-    far as data after every tenth. See `ParallelSampler` for the rest.
+    record_every: keep the frames each that many steps (0: the start only). workers: threads that
+    share the chains in chunks of `CHUNK`; they change no result. See `ParallelSampler`.
     """
-    sampler = ParallelSampler(model, frames, kind, n_parallel, delta, seed)
-    record, recorded = [sampler.frames], [0]
-
-    def so_far(done: int) -> Samples:
-        return Samples(
-            sampler.frames, np.array(record), np.array(recorded), sampler.acceptance, done
-        )
-
-    done = 0
-    while done < steps and sampler.step():
-        done += 1
-        if record_every and done % record_every == 0:
-            record.append(sampler.frames)
-            recorded.append(done)
-        yield Step(
-            done / steps, f"step {done} of {steps}", so_far(done) if done % 10 == 0 else None
-        )
-    return so_far(done)
+    number("steps", steps, 0)
+    samplers = [
+        ParallelSampler(model, frames[i : i + CHUNK], kind, n_parallel, delta, (seed, i))
+        for i in range(0, len(frames), CHUNK)
+    ]
+    jobs = [partial(_chunk_steps, sampler, steps, record_every) for sampler in samplers]
+    chunks = yield from together(jobs, workers)
+    longest = max(chunks, key=lambda chunk: chunk.steps)
+    missing = [len(longest.record) - len(chunk.record) for chunk in chunks]
+    records = [
+        np.concatenate([chunk.record, np.repeat(chunk.frames[None], n, 0)])
+        for chunk, n in zip(chunks, missing, strict=True)
+    ]
+    counts = sum(sampler.state.counts.sum(0) for sampler in samplers)
+    return Samples(
+        np.concatenate([chunk.frames for chunk in chunks]),
+        np.concatenate(records, axis=1),
+        longest.recorded,
+        float(counts[0] / max(1, counts[1])),
+        longest.steps,
+    )
 
 
 def sample(
@@ -203,7 +225,10 @@ def sample(
     n_parallel: int = 40,
     delta: str = "first_order",
     seed: int = 0,
-    record_every: int | None = None,
+    record_every: int = 0,
+    workers: int = 2,
 ) -> Samples:
     """`sample_steps`, run to the end."""
-    return run(sample_steps(model, frames, kind, steps, n_parallel, delta, seed, record_every))
+    return run(
+        sample_steps(model, frames, kind, steps, n_parallel, delta, seed, record_every, workers)
+    )

@@ -7,13 +7,12 @@ cell-sorting energy, every network and the closure. What the result can do is me
 
 from __future__ import annotations
 
-import queue
-import threading
+import inspect
 import time
 import warnings
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -21,9 +20,10 @@ import torch
 from torch import Tensor
 from torch.nn.utils import parameters_to_vector, vector_to_parameters
 
-from workbench.steps import Step, Steps, run
+from workbench.steps import Step, Steps, part, run
 
 from ._checks import all_alive, as_frames, as_kind, choice
+from ._threads import one_thread, together
 from .closure import OFFSET_SCALE, Hamiltonian, parts
 from .ensemble import permute_identities
 from .sampling import ParallelSampler
@@ -43,8 +43,8 @@ class Training:
     """
 
     model: Hamiltonian
-    history: dict[str, np.ndarray] = field(default_factory=dict)
-    chains: np.ndarray | None = None
+    history: dict[str, np.ndarray]
+    chains: np.ndarray
     metrics: list[tuple[int, float]] = field(default_factory=list)
     best_iteration: int = 0
     stopped: str = ""
@@ -66,7 +66,7 @@ def rotated(frame: np.ndarray, angle: float) -> np.ndarray:
     return turned if np.array_equal(np.unique(turned), np.unique(frame)) else frame
 
 
-class Positives:
+class Pictures:
     """Draws data frames, with replacement and optionally at random angles, and starts of chains."""
 
     def __init__(self, frames: np.ndarray, rotate: bool, rng: np.random.Generator):
@@ -80,14 +80,53 @@ class Positives:
             chosen = np.stack([rotated(*pair) for pair in zip(chosen, angles, strict=True)])
         return chosen
 
-    def restarts(self, n: int) -> np.ndarray:
+    def permuted(self, n: int) -> np.ndarray:
         """n frames whose kinds are permuted over the cells (official restarts)."""
         return permute_identities(self.draw(n), self.rng)
 
-    def noise(self, n: int) -> np.ndarray:
+    def shuffled(self, n: int) -> np.ndarray:
         """n frames whose sites are shuffled: all cells keep their volume, nothing else is left."""
         frames = self.draw(n)
         return self.rng.permuted(frames.reshape(n, -1), axis=1).reshape(frames.shape)
+
+    def starts(self, negatives: str, chains: np.ndarray, p_reset: float) -> np.ndarray | None:
+        """Frames from which the chains (n, H, W) go on, None if from where they are."""
+        if negatives == "data":
+            return self.draw(len(chains))
+        if negatives == "noise":
+            return self.shuffled(len(chains))
+        renewed = self.rng.random(len(chains)) < p_reset
+        if not renewed.any():
+            return None
+        chains[renewed] = self.permuted(int(renewed.sum()))
+        return chains
+
+
+class Weights:
+    """The trained parameters of a model as vectors: last good ones, their average, the best."""
+
+    def __init__(self, model: Hamiltonian, ema: float):
+        self.trained, self.ema = [p for p in model.parameters() if p.requires_grad], ema
+        self.average = self.good = self.present()
+        self.best: Tensor | None = None
+        self.best_value = np.inf
+
+    def present(self) -> Tensor:
+        return parameters_to_vector(self.trained).detach()
+
+    def load(self, vector: Tensor) -> None:
+        vector_to_parameters(vector.clone(), self.trained)
+
+    def updated(self) -> None:
+        """Follow the parameters after a step of the optimizer."""
+        self.average = torch.lerp(self.present(), self.average, self.ema)
+
+    def judged(self, value: float) -> bool:
+        """Keep the average as the best if its metric is the lowest so far; True if so."""
+        if not value < self.best_value:
+            return False
+        self.best, self.best_value = self.average, value
+        return True
 
 
 def center(model: Hamiltonian, frames: np.ndarray, kind: Sequence[int]) -> None:
@@ -118,7 +157,7 @@ def train_steps(
     negatives: str = "chains",
     rotate: bool = False,
     ema: float = 0.0,
-    metric: Callable[[Hamiltonian], float] | None = None,
+    metric: Callable[[Hamiltonian], float | Steps[float]] | None = None,
     metric_every: int = 100,
     seed: int = 0,
 ) -> Steps[Training]:
@@ -130,11 +169,11 @@ def train_steps(
     probability that a chain restarts from a data frame with permuted kinds. negatives: "chains"
     (persistent), "data" (restart from data in each iteration: CD-k) or "noise" (shuffled sites
     instead of samples, for comparison). rotate: turn data by random angles. ema: decay of averaged
-    weights, which are then the ones evaluated and returned (0 = last weights, official). metric:
-    called with the model every `metric_every` iterations and at the end; the weights with the
-    lowest value are kept. A non-finite energy ends the training with the last good weights and a
-    warning. Closing the generator keeps the best weights so far. Each `Step` carries a `Training`.
-    Raises ValueError for bad input.
+    weights, which are then the ones judged and returned (0 = last weights, official). metric:
+    called with the model every `metric_every` iterations and at the end, returns a number or a
+    generator of steps that does; the weights with the lowest value are kept. A non-finite energy
+    ends the training with the last good weights and a warning. Closing the generator keeps the
+    best weights so far. Data of a step: the `Training` so far. Raises ValueError for bad input.
     """
     for name, value, least, most in (
         ("iterations", iterations, 1, np.inf),
@@ -150,27 +189,15 @@ def train_steps(
     frames = as_frames(frames, "frames")
     all_alive(frames, as_kind(kind))
     rng = np.random.default_rng(seed)
-    data = Positives(frames, rotate, rng)
+    pictures = Pictures(frames, rotate, rng)
     center(model, frames, kind)
     sampler = ParallelSampler(
-        model, data.restarts(chains), kind, n_parallel, delta, seed=int(rng.integers(2**32))
+        model, pictures.permuted(chains), kind, n_parallel, delta, seed=int(rng.integers(2**32))
     )
-    trained = [p for p in model.parameters() if p.requires_grad]
-    optimizer = torch.optim.Adam(trained, lr, fused=True)
-    result = Training(model, history={name: np.empty(0) for name in COLUMNS})
+    weights = Weights(model, ema)
+    optimizer = torch.optim.Adam(weights.trained, lr, fused=True)
+    result = Training(model, {name: np.empty(0) for name in COLUMNS}, pictures.frames[:0])
     rows, started = [], time.perf_counter()
-    average = good = parameters_to_vector(trained).detach()
-    best: tuple[float, Tensor] | None = None
-
-    def evaluate(iteration: int, weights: Tensor) -> None:
-        nonlocal best
-        present = parameters_to_vector(trained).detach()
-        vector_to_parameters(weights, trained)
-        value = float(metric(model))
-        vector_to_parameters(present, trained)
-        result.metrics.append((iteration, value))
-        if np.isfinite(value) and (best is None or value < best[0]):
-            best, result.best_iteration = (value, weights), iteration
 
     def summary() -> Training:
         columns = np.array(rows).reshape(-1, len(COLUMNS)).T
@@ -180,50 +207,51 @@ def train_steps(
 
     try:
         for iteration in range(1, iterations + 1):
-            rate = 0.5 * (1 + np.cos(np.pi * (iteration - 1) / iterations))
-            rate = lr * (final_lr + (1 - final_lr) * rate)
-            optimizer.param_groups[0]["lr"] = rate
-            positive = data.draw(chains)
-            if negatives == "chains":
-                renewed = rng.random(chains) < p_reset
-                start = None
-                if renewed.any():
-                    start = sampler.frames
-                    start[renewed] = data.restarts(int(renewed.sum()))
-            else:
-                start = data.draw(chains) if negatives == "data" else data.noise(chains)
-            sampler.refresh(start)
-            if negatives != "noise":
-                for _ in range(steps):
-                    if not sampler.step():
-                        break
-            energy = model(np.concatenate([positive, sampler.frames]), kind)
-            on_data, on_chains = energy[:chains], energy[chains:]
-            gap = on_data.mean() - on_chains.mean()
-            loss = gap + reg * ((on_data**2).mean() + (on_chains**2).mean())
-            if not torch.isfinite(loss):
-                result.stopped = f"non-finite energy in iteration {iteration}"
-                warnings.warn(f"{result.stopped}: keeping the last good weights", stacklevel=2)
-                break
-            good = parameters_to_vector(trained).detach()
-            optimizer.zero_grad()
-            loss.backward()
-            optimizer.step()
-            now = parameters_to_vector(trained).detach()
-            average = torch.lerp(now, average, ema)
-            rows.append((on_data.mean().item(), on_chains.mean().item(), gap.item()))
-            rows[-1] += (sampler.acceptance, rate)
+            before, done = (iteration - 1) / iterations, iteration / iterations
+            decay = 0.5 * (1 + np.cos(np.pi * before))
+            rate = optimizer.param_groups[0]["lr"] = lr * (final_lr + (1 - final_lr) * decay)
+            positive = pictures.draw(chains)
+            with one_thread():
+                sampler.refresh(pictures.starts(negatives, sampler.frames, p_reset))
+            for _ in range(steps if negatives != "noise" else 0):
+                if not sampler.step():
+                    break
+                yield Step(before, f"iteration {iteration} of {iterations}")
+            with one_thread():
+                energy = model(np.concatenate([positive, sampler.frames]), kind)
+                data, samples = energy[:chains], energy[chains:]
+                gap = data.mean() - samples.mean()
+                loss = gap + reg * ((data**2).mean() + (samples**2).mean())
+                if not torch.isfinite(loss):
+                    result.stopped = f"non-finite energy in iteration {iteration}"
+                    warnings.warn(f"{result.stopped}: keeping the last good weights", stacklevel=2)
+                    break
+                weights.good = weights.present()
+                optimizer.zero_grad()
+                loss.backward()
+                optimizer.step()
+                weights.updated()
+            means = (data.mean().item(), samples.mean().item(), gap.item())
+            rows.append((*means, sampler.acceptance, rate))
+            yield Step(
+                done, f"iteration {iteration} of {iterations}, gap {means[2]:+.2f}", summary()
+            )
             if metric is not None and (iteration % metric_every == 0 or iteration == iterations):
-                evaluate(iteration, average)
-            message = f"iteration {iteration} of {iterations}, gap {rows[-1][2]:+.2f}"
-            yield Step(iteration / iterations, message, summary())
+                present = weights.present()
+                weights.load(weights.average)
+                value = metric(model)
+                if inspect.isgenerator(value):
+                    value = yield from part(value, done, done, "validation")
+                weights.load(present)
+                result.metrics.append((iteration, float(value)))
+                if weights.judged(float(value)):
+                    result.best_iteration = iteration
     finally:
-        if best is not None:
-            chosen = best[1]
-        else:
-            chosen = good if result.stopped else average
+        chosen = weights.best
+        if chosen is None:
+            chosen = weights.good if result.stopped else weights.average
             result.best_iteration = len(rows)
-        vector_to_parameters(chosen, trained)
+        weights.load(chosen)
     return summary()
 
 
@@ -242,36 +270,16 @@ def train_many_steps(
 ) -> Steps[list[Training]]:
     """Train each model with its seed, `workers` at a time on threads; options of `train_steps`.
 
-    Results do not depend on `workers`: every training has its own random numbers and one thread.
-    Each `Step` carries the list of trainings so far. Closing the generator stops them all.
+    Results do not depend on `workers`: every training has its own random numbers. Each `Step`
+    carries the list of trainings so far. Closing the generator stops them all.
     """
     if len(models) != len(seeds) or not models:
         raise ValueError(f"need one seed for each model: {len(models)} models, {len(seeds)} seeds")
-    reports: queue.SimpleQueue = queue.SimpleQueue()
-    stopping = threading.Event()
-
-    def work(number: int) -> Training:
-        torch.set_num_threads(1)  # of this thread, and the default of threads to come
-        steps = train_steps(models[number], frames, kind, seed=seeds[number], **options)
-        return run(steps, lambda step: reports.put((number, step)), stopping.is_set)
-
-    latest: list[Training | None] = [None] * len(models)
-    done, threads = np.zeros(len(models)), torch.get_num_threads()
-    pool = ThreadPoolExecutor(workers, "neural_cpm_training")
-    try:
-        futures = [pool.submit(work, number) for number in range(len(models))]
-        while not all(future.done() for future in futures):
-            try:
-                number, step = reports.get(timeout=0.05)
-            except queue.Empty:
-                continue
-            done[number], latest[number] = step.done, step.data
-            yield Step(float(done.mean()), f"training {number + 1}: {step.message}", list(latest))
-        return [future.result() for future in futures]
-    finally:
-        stopping.set()
-        pool.shutdown(cancel_futures=True)
-        torch.set_num_threads(threads)
+    jobs = [
+        partial(train_steps, model, frames, kind, seed=seed, **options)
+        for model, seed in zip(models, seeds, strict=True)
+    ]
+    return (yield from together(jobs, workers))
 
 
 def train_many(
