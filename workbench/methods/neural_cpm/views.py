@@ -1,0 +1,347 @@
+"""Pictures of NeuralCPM's study, each a pure function of results, and the explorer.
+
+Charts are HoloViews elements; replays are `FramePlayer`s, which also work in a printed or exported
+page. Nothing is computed here beyond what a picture needs. The living tissue is in `live.py`.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import holoviews as hv
+import numpy as np
+import panel as pn
+
+from workbench.explorer import Explorer
+from workbench.theme import CYCLE, INK, MUTED, OKABE_ITO
+from workbench.widgets import images
+from workbench.widgets.player import FramePlayer
+
+from . import bipolar, live, study
+from .experiments import Digits, Law, Recovered, TissueRun
+from .measures import centers
+
+KINDS = ("medium", "kind 1", "kind 2")
+RULE_NAMES = {
+    "uniform": "uniform", "edges": "edges", "border_target": "border target",
+    "border_source": "border source", "boltzmann": "Boltzmann law",
+}  # fmt: skip
+ENERGY_LABELS = ("J01", "J02", "J11", "J12", "J22", "λ")
+
+
+def law_chart(law: Law) -> hv.Overlay:
+    """Mean volume by copy rule: the engine on the exact chain, the Boltzmann law elsewhere."""
+    names = [RULE_NAMES[rule] for rule in law.exact]
+    exact = hv.Scatter((names, list(law.exact.values())), "copy rule", "mean volume [sites]",
+                       label="exact chain")  # fmt: skip
+    means = [(RULE_NAMES[r], runs.mean()) for r, runs in law.sampled.items()]
+    engine = hv.Scatter(means, "copy rule", "mean volume [sites]", label="engine")
+    return (
+        exact.opts(marker="dash", size=28, color=INK, line_width=2)
+        * engine.opts(marker="circle", size=8, color=OKABE_ITO["vermillion"])
+    ).opts(title="Mean volume of one cell: engine, exact chain, Boltzmann law", width=560, height=300,
+           legend_position="top_left", ylim=(0, 6), show_grid=True)  # fmt: skip
+
+
+def volume_laws(law: Law) -> hv.Overlay:
+    """P(volume) of the uniform rule against the Boltzmann law."""
+    chosen = {"uniform": OKABE_ITO["blue"], "boltzmann": OKABE_ITO["orange"]}
+    dashes = {"uniform": "solid", "boltzmann": "dashed"}
+    curves = [
+        hv.Curve((np.arange(len(law.distribution[r])), law.distribution[r]), "volume [sites]",
+                 "probability", label=RULE_NAMES[r]).opts(color=color, line_dash=dashes[r])
+        for r, color in chosen.items()
+    ]  # fmt: skip
+    return hv.Overlay(curves).opts(
+        title="Volume of one cell, exactly", width=420, height=300, legend_position="top_right"
+    )
+
+
+def tissue_replay(run: TissueRun) -> FramePlayer:
+    """The simulated tissue as a replay."""
+    caption = f"Tissue of {len(run.kind) - 1} cells: kind 1 orange, kind 2 blue"
+    return FramePlayer(run.frames, run.kind, run.mcs, unit="MCS", caption=caption, width=420)
+
+
+def tissue_chart(run: TissueRun) -> hv.Layout:
+    """How the tissue sorts, and its energy by term, over time."""
+    sorting = hv.Curve((run.mcs, run.sorting_index), "time [MCS]", "share of unlike contacts")
+    present = {name: term for name, term in run.energy.items() if np.any(term)}
+    terms = [
+        hv.Curve((run.mcs[1:], term[1:]), "time [MCS]", "energy", label=name).opts(color=color)
+        for (name, term), color in zip(present.items(), CYCLE, strict=False)
+    ]
+    return (
+        sorting.opts(title="Contacts between unlike kinds", width=420, height=280)
+        + hv.Overlay(terms or [hv.Curve([], "time [MCS]", "energy")]).opts(
+            title="Energy by term, after the start", width=420, height=280,
+            legend_position="right",
+        )
+    ).opts(shared_axes=False, toolbar=None)  # fmt: skip
+
+
+def recovery_chart(recovered: Recovered, seed: int = 0, rescaled: bool = False) -> hv.Overlay:
+    """The six parameters along the fit, with the truth dashed; rescaled by the best scalar or not.
+
+    The best scalar is that of the estimate, one number for the whole history.
+    """
+    fit, truth = recovered.fits[seed], recovered.truth
+    history = fit.parameters[:, :6] * (recovered.estimates[seed] / fit.values).mean()
+    estimate = recovered.estimates[seed]
+    factor = (estimate @ truth) / (estimate @ estimate) if rescaled else 1.0
+    iterations = np.arange(1, len(history) + 1)
+    parts: list[Any] = []
+    for number, (name, color) in enumerate(zip(ENERGY_LABELS, CYCLE, strict=False)):
+        parts.append(
+            hv.Curve((iterations, factor * history[:, number]), "iteration", "estimate [energy]",
+                     label=name).opts(color=color)
+        )  # fmt: skip
+        parts.append(hv.HLine(truth[number]).opts(color=color, line_dash="dashed", line_width=1))
+    how = f", times {factor:.3f}" if rescaled else ""
+    return hv.Overlay(parts).opts(
+        title=f"Recovered energy{how} (truth dashed)", width=520, height=320,
+        legend_position="right",
+    )  # fmt: skip
+
+
+def contact_chart(recovered: Recovered, iteration: int, seed: int = 0) -> hv.Overlay:
+    """Contact sums of data and of chains at one iteration: their difference is the gradient."""
+    fit = recovered.fits[seed]
+    names = ENERGY_LABELS[:5]
+    data, chains = (s[iteration, :5] for s in (fit.data_statistics, fit.chain_statistics))
+    axes = ("contact", "c × number of contacts")
+    return (
+        hv.Segments((names, data, names, chains), [axes[0], axes[1], "x1", "y1"]).opts(
+            color=MUTED, line_width=2
+        )
+        * hv.Scatter((names, data), *axes, label="data").opts(
+            marker="dash", size=28, color=INK, line_width=2
+        )
+        * hv.Scatter((names, chains), *axes, label="chains").opts(
+            size=9, color=OKABE_ITO["vermillion"]
+        )
+    ).opts(
+        title=f"Contacts in iteration {iteration + 1}", width=440, height=300,
+        legend_position="right", ylim=(0, 1.15 * max(data.max(), chains.max())),
+    )  # fmt: skip
+
+
+def recovery_errors(recovered: dict[str, Recovered]) -> hv.Overlay:
+    """RMSE of each scenario over seeds, as it is and after the best scalar."""
+    points = []
+    for label, color, key in (
+        ("as is", OKABE_ITO["blue"], "rmse"),
+        ("after scalar", OKABE_ITO["orange"], "rmse_scaled"),
+    ):
+        rows = [(name, v) for name, r in recovered.items() for v in getattr(r, key)]
+        points.append(hv.Scatter(rows, "scenario", "RMSE [energy]", label=label).opts(color=color))
+    return hv.Overlay(points).opts(
+        title="Error of the recovered energy, one dot a seed", width=420, height=280, logy=True
+    )
+
+
+def lattice_rgb(cell: np.ndarray, kind: np.ndarray, scale: int = 4) -> np.ndarray:
+    """(H scale, W scale, 3) uint8 colors of a lattice by kind, cell borders black."""
+    indices, palette = images.lattice_image(cell, kind, scale=scale)
+    return np.array([[int(c[i : i + 2], 16) for i in (1, 3, 5)] for c in palette], np.uint8)[
+        indices
+    ]
+
+
+def aggregates(frames: np.ndarray, kind: np.ndarray, title: str, ellipses: bool = True) -> Any:
+    """A row of aggregates (n, H, W) with the two-standard-deviation ellipse of each kind."""
+    n, height, width = frames.shape
+    row = hv.RGB(
+        lattice_rgb(np.concatenate(list(frames), axis=1), kind), bounds=(0, 0, n * width, height)
+    ).opts(width=150 * n, height=172, title=title, xaxis=None, yaxis=None, toolbar=None,
+           default_tools=[])  # fmt: skip
+    shapes: list[Any] = []
+    points = centers(frames, len(kind))
+    for number in range(n if ellipses else 0):
+        for k, dash in ((1, "solid"), (2, "dashed")):
+            own = points[number, kind[1:] == k]
+            own = own[np.isfinite(own).all(1)]
+            if len(own) < 2:
+                continue
+            spread, axes = np.linalg.eigh(np.cov(own.T, bias=True))
+            lengths = 4 * np.sqrt(np.maximum(spread, 0))
+            angle = np.arctan2(-axes[0, 1], axes[1, 1])  # rows point down, y points up
+            row_, column = own.mean(0) + 0.5
+            shapes.append(
+                hv.Ellipse(column + number * width, height - row_, (lengths[1], lengths[0]),
+                           orientation=angle).opts(color=INK, line_dash=dash, line_width=1.5)
+            )  # fmt: skip
+    return hv.Overlay([row, *shapes])
+
+
+def bipolar_gallery(result: bipolar.Bipolar, n: int = 5) -> hv.Layout:
+    """Data and what each model makes, all models from the same kind-permuted starts."""
+    rows = [aggregates(result.data[:n], result.kind, "data")]
+    for name, model in result.models.items():
+        title = f"{name}: RMSE {model.rmse[0]:.1f} sites²"
+        rows.append(aggregates(model.frames[0, :n], result.kind, title))
+    return hv.Layout(rows).cols(1).opts(shared_axes=False, toolbar=None)
+
+
+def bipolar_replay(result: bipolar.Bipolar, sample: int = 0) -> FramePlayer:
+    """One permuted start under every model, side by side, to scrub through."""
+    models = list(result.models.values())
+    length = min(len(m.record) for m in models)
+    frames = np.concatenate([m.record[:length, sample] for m in models], axis=2)
+    caption = "From the same start, left to right: " + ", ".join(result.models)
+    return FramePlayer(
+        frames, result.kind, models[0].recorded[:length], unit="parallel steps", caption=caption,
+        width=min(760, 260 * len(models)),
+    )  # fmt: skip
+
+
+def rmse_chart(result: bipolar.Bipolar) -> hv.Overlay:
+    """Error of each model's second moments, a dot a seed, with the noise floor of fresh data."""
+    rows = [(name, value) for name, model in result.models.items() for value in model.rmse]
+    means = [(name, model.rmse.mean()) for name, model in result.models.items()]
+    floor = result.noise_floor.mean()
+    top = 1.15 * max(v for _, v in rows)
+    return (
+        hv.Bars(means, "model", "RMSE of second moments [sites²]").opts(
+            color="#C9DCEB", line_color=None, bar_width=0.6
+        )
+        * hv.Scatter(rows, "model", "RMSE of second moments [sites²]").opts(
+            color=OKABE_ITO["blue"], size=8
+        )
+        * hv.HLine(floor).opts(color=INK, line_dash="dashed")
+        * hv.Text(means[-1][0], floor + 0.04 * top, "noise floor of fresh data").opts(
+            color=MUTED, text_font_size="9pt"
+        )
+    ).opts(title="Distance from the data, one dot a seed", width=620, height=320,
+           ylim=(0, top), xrotation=12)  # fmt: skip
+
+
+def consistency_table(result: bipolar.Bipolar) -> str:
+    """Fragments, stability and variance fractions of each model, as an HTML table."""
+    from workbench.theme import table_html
+
+    fraction = bipolar.variance_fraction(result.moments.mean(0))
+    rows = [["data", f"{result.data_fragmented:.2f}", "–", *(f"{f:.2f}" for f in fraction)]]
+    for name, model in result.models.items():
+        shares = model.fraction.mean(0)
+        broken, stable = model.fragmented.mean(), model.stable.mean()
+        rows.append([name, f"{broken:.2f}", f"{stable:.2f}", *(f"{f:.2f}" for f in shares)])
+    header = [
+        "model", "cells in pieces (of 12)", "stable pictures", "variance along axis, kind 1",
+        "variance along axis, kind 2",
+    ]  # fmt: skip
+    return table_html(header, rows, caption="Means over samples and seeds")
+
+
+def first_order_chart(exact: np.ndarray, first_order: np.ndarray) -> hv.Overlay:
+    """First-order against exact neural energy change, one dot a copy attempt."""
+    low, high = float(exact.min()), float(exact.max())
+    dots = hv.Scatter((exact, first_order), "exact ΔH", "first-order ΔH").opts(
+        size=4, alpha=0.5, color=OKABE_ITO["blue"]
+    )
+    line = hv.Curve([(low, low), (high, high)]).opts(color=INK, line_dash="dashed", line_width=1)
+    correlation = np.corrcoef(exact, first_order)[0, 1]
+    return (dots * line).opts(
+        title=f"Price of a copy (correlation {correlation:.4f})", width=400,
+        height=360,
+    )  # fmt: skip
+
+
+def training_chart(trainings: list[Any]) -> hv.Layout:
+    """Energies of data and chains and their gap over iterations, one line a seed."""
+    energies, gaps = [], []
+    for training in trainings:
+        history = training.history
+        x = np.arange(1, len(history["gap"]) + 1)
+        for key, color, label in (
+            ("energy_data", INK, "data"), ("energy_chains", OKABE_ITO["orange"], "chains"),
+        ):  # fmt: skip
+            curve = hv.Curve((x, history[key]), "iteration", "mean energy", label=label)
+            energies.append(curve.opts(color=color, line_width=1.2))
+        gaps.append(
+            hv.Curve((x, history["gap"]), "iteration", "gap H(data) − H(chains)").opts(
+                color=OKABE_ITO["blue"], line_width=1.2
+            )
+        )
+    return (
+        hv.Overlay(energies).opts(
+            title="Energy of data and of chains", width=420, height=280,
+            legend_position="top_left",
+        )
+        + hv.Overlay([*gaps, hv.HLine(0).opts(line_width=1)]).opts(
+            title="Gap: what training pushes on", width=420, height=280
+        )
+    ).opts(shared_axes=False, toolbar=None)  # fmt: skip
+
+
+def digits_gallery(result: Digits, n: int = 8) -> hv.Layout:
+    """Held-out cellular digits above, what the cell-sorting energy makes of them below."""
+    rows = [
+        aggregates(result.data[:n], result.kind,
+                   f"data, inception score {result.scores['data']:.1f}", ellipses=False),
+        aggregates(result.samples[:n], result.kind,
+                   f"cell sorting, inception score {result.scores['cell sorting']:.1f}",
+                   ellipses=False),
+    ]  # fmt: skip
+    return (
+        hv.Layout([r.opts(hv.opts.RGB(width=110 * n, height=132)) for r in rows])
+        .cols(1)
+        .opts(toolbar=None)
+    )
+
+
+def monitor(partial: study.NeuralCPMStudy) -> Any:
+    """What is known while the study runs: the training, or the latest finished experiment."""
+    poles = partial.bipolar
+    if poles and poles.training and poles.training[1]:
+        name, trainings = poles.training
+        chains = trainings[0].chains[:5]
+        row = aggregates(chains, poles.kind, f"{name}: chains of the first seed now")
+        return pn.Column(training_chart(trainings), row)
+    if partial.recovered:
+        return recovery_chart(list(partial.recovered.values())[-1])
+    return law_chart(partial.law) if partial.law else pn.Spacer()
+
+
+def results_of(finished: study.NeuralCPMStudy) -> dict[str, Any]:
+    """Title -> picture of everything that the study measured."""
+    return {title: view(finished) for title, view in VIEWS.items()}
+
+
+def _recovery_view(finished: study.NeuralCPMStudy) -> Any:
+    first = next(iter(finished.recovered.values()))
+    return pn.Column(
+        recovery_chart(first), recovery_chart(first, rescaled=True),
+        pn.Row(contact_chart(first, 0), contact_chart(first, len(first.fits[0].parameters) - 1)),
+    )  # fmt: skip
+
+
+def _bipolar_view(finished: study.NeuralCPMStudy) -> Any:
+    poles = finished.bipolar
+    return pn.Column(
+        rmse_chart(poles), pn.pane.HTML(consistency_table(poles)), bipolar_gallery(poles),
+        pn.pane.HTML(bipolar_replay(poles)._repr_html_()),
+    )  # fmt: skip
+
+
+def _training_view(finished: study.NeuralCPMStudy) -> Any:
+    poles = finished.bipolar
+    trained = [m for m in poles.models.values() if m.trainings]
+    return pn.Column(
+        *(pn.Column(f"**{m.name}**", training_chart(m.trainings)) for m in trained),
+        first_order_chart(poles.exact, poles.first_order),
+    )
+
+
+VIEWS = {
+    "Claims": lambda finished: pn.pane.HTML(finished.claims._repr_html_()),
+    "Copy rule": lambda finished: law_chart(finished.law),
+    "Recovery": _recovery_view,
+    "Two poles": _bipolar_view,
+    "Training": _training_view,
+}
+
+
+def explorer(parameters: study.Parameters | None = None) -> Explorer:
+    """The live part: a tissue to play with, and the study behind its Run button."""
+    return live.explorer(parameters, steps=study.steps, views=VIEWS, monitor=monitor)
