@@ -87,27 +87,27 @@ class Explorer(pn.viewable.Viewer):
         self.controls = Controls(self.parameters, self._only)
         names = list(type(self.parameters).presets)
         self.preset = pn.widgets.Select(
-            name="Preset", options={"own settings": "", **dict(zip(names, names, strict=True))},
+            label="Preset", options={"own settings": "", **dict(zip(names, names, strict=True))},
             width=150, margin=(0, 10, 10, 0),
         )  # fmt: skip
         self._name_preset()
         self.preset.param.watch(lambda event: self.apply_preset(event.new), "value")
         self.parameters.param.watch(self._name_preset, self.parameters.names())
         reset = pn.widgets.Button(
-            name="Reset", width=80, align="end", margin=(0, 0, 10, 0), description="First values"
+            label="Reset", width=80, align="end", margin=(0, 0, 10, 0), description="First values"
         )
         reset.on_click(lambda event: self.set_all(self._initial))
 
         self.run_button = pn.widgets.Button(
-            name="Run the study", button_type="primary", width=112, margin=(0, 8, 6, 0),
+            label="Run the study", color="primary", width=112, margin=(0, 8, 6, 0),
             visible=self._steps is not None,
         )  # fmt: skip
         self.report_button = pn.widgets.Button(
-            name="Make a report of these settings", width=220, margin=(0, 0, 6, 0),
+            label="Make a report of these settings", width=220, margin=(0, 0, 6, 0),
             visible=self._report,
         )  # fmt: skip
         self.cancel_button = pn.widgets.Button(
-            name="Cancel", width=80, visible=False, margin=(0, 0, 6, 0)
+            label="Cancel", width=80, visible=False, margin=(0, 0, 6, 0)
         )
         self.run_button.on_click(lambda event: self.run())
         self.report_button.on_click(lambda event: self.report())

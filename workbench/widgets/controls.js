@@ -61,7 +61,11 @@ function render({ model, el }) {
   const draft = { ...model.get("values") };
 
   function commit(name, value) {
-    if (JSON.stringify(draft[name]) === JSON.stringify(value)) return;
+    if (JSON.stringify(draft[name]) === JSON.stringify(value)) {
+      fields[name].field.classList.remove("bad");
+      fields[name].error.hidden = true;
+      return;
+    }
     draft[name] = value;
     if (queued) return;
     queued = true;

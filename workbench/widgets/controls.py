@@ -92,6 +92,8 @@ class Controls(AnyWidgetComponent):
     def _take(self, event: param.parameterized.Event) -> None:
         errors, before = {}, self._present()
         changes = {n: v for n, v in event.new.items() if n in before and v != before[n]}
+        if not changes:  # our own answer coming back
+            return
         for name, value in changes.items():
             if isinstance(before[name], int) and isinstance(value, float) and value.is_integer():
                 value = int(value)  # the browser knows only one type of number

@@ -69,7 +69,7 @@ def player_html(
         raise ValueError(f"frames_per_second = {frames_per_second} is not allowed: use more than 0")
     name = uuid.uuid4().hex
     coded = [base64.b64encode(frame).decode() for frame in frames]
-    data = json.dumps([coded, list(labels), 1000 / frames_per_second]).replace("</", "<\\/")
+    data = json.dumps([coded, list(labels), 1000 / frames_per_second]).replace("<", "\\u003c")
     title, last = html.escape(caption), len(frames) - 1
     button = (
         f"font:inherit;width:5em;height:28px;border:1px solid {MUTED};border-radius:6px;"

@@ -203,7 +203,7 @@ class LiveTissue:
 
     def panel(self) -> pn.viewable.Viewable:
         """Lattice and lens, with the charts beside them, or below where the page is narrow."""
-        permute = pn.widgets.Button(name="Permute kinds", width=130, margin=(8, 0, 0, 0))
+        permute = pn.widgets.Button(label="Permute kinds", width=130, margin=(8, 0, 0, 0))
         permute.on_click(lambda event: self.view.do(self.tissue.permute_kinds))
         left = pn.Column(
             self.view, permute, self._lens, width=430, margin=(0, 20, 0, 0), styles={"flex": "none"}
