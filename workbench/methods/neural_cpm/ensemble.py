@@ -117,7 +117,7 @@ class Ensemble:
 
     def __setattr__(self, name: str, value: Any) -> None:
         """Check a parameter as it is set; the next use of the kernels sees it."""
-        if not name.startswith("_") and name not in {"time", "cell", "frames"}:
+        if not name.startswith("_") and name != "time":
             value = self._checked(name, value)
             super().__setattr__("_stale", True)
         super().__setattr__(name, value)

@@ -158,7 +158,9 @@ def simulate_steps(
         kind_fields=guide, field_strength=settings.strength, seed=seed,
     )  # fmt: skip
     total = sum(mcs for _, mcs in settings.stages)
-    chunk = max(ATTEMPTS_A_STEP / chains.frames.size, 1e-3)
+    # every attempt of a listed rule is an unlike one and costs about ten uniform ones
+    attempts = ATTEMPTS_A_STEP / (1 if settings.proposal == "uniform" else 10)
+    chunk = max(attempts / chains.frames.size, 1e-3)
     if settings.guide == "motion":
         chains.mu, chunk = settings.strength, min(chunk, 1.0)
     for T, mcs in settings.stages:

@@ -29,7 +29,15 @@ class CPM(Ensemble):
     `.kill` and `.add_cell` edit it between steps.
     """
 
-    def __init__(self, cell: ArrayLike, kind: ArrayLike, J, lam, V_target, **options: Any):
+    def __init__(
+        self,
+        cell: ArrayLike,
+        kind: ArrayLike,
+        J: ArrayLike,
+        lam: ArrayLike,
+        V_target: ArrayLike,
+        **options: Any,
+    ):
         if np.ndim(cell) != 2:
             raise ValueError(f"cell must be (H, W), got shape {np.shape(cell)}; see Ensemble")
         super().__init__(cell, kind, J, lam, V_target, **options)

@@ -162,9 +162,10 @@ def fit_cellsort_steps(
         model[i], model_field, model_coupling = statistics(ensemble.frames)
         rate = lr * (lr_end / lr) ** (i / max(1, iters - 1))
         change = adam.step(data[i] - model[i], rate)
-        values[: len(names)] += change[: len(names)]
+        values[: n_J + 1] += change[: n_J + 1]
         values[n_J] = max(values[n_J], 1e-4)  # a negative lambda would let cells evaporate
-        values[-1] = max(values[-1], 1.0)
+        if fit_V_target:  # steps in log V*, whose scale is that of the other parameters
+            values[-1] = max(values[-1] * np.exp(change[-1]), 1.0)
         if fit_field:
             field = field + adam_field.step(data_field - model_field, rate)
             coupling = coupling + adam_coupling.step(data_coupling - model_coupling, rate)
