@@ -278,15 +278,16 @@ class Ensemble:
     def _prepare(self) -> tuple[State, Model]:
         """The kernels' view of labels and parameters, rebuilt after a change.
 
-        A perimeter or motility term turns on every optional array: three combinations of optional
-        arrays (none, fields, all), so few kernels to compile.
+        A motility term turns on every optional array: few combinations of optional arrays, so few
+        kernels to compile.
         """
         if not self._stale:
             return self._state, self._model
         (height, width), n, n_labels = self.shape, self.n_chains, len(self.kind)
         fields = self._fields()
         rich = any(x.any() for x in (self.lam_act, self.lam_ch, self.mu, self.secretion))
-        rich = rich or self._concentration is not None or self.lam_P.any()
+        rich = rich or self._concentration is not None
+        outlined = rich or self.lam_P.any()
         if fields is None and rich:
             fields = np.zeros((1, self.n_kinds, height, width))
         if rich:
@@ -305,7 +306,7 @@ class Ensemble:
             kind=self.kind,
             contact=self.contact_norm * self.J,
             volume=np.stack([self.lam, self.V_target]),
-            perimeter=np.stack([self.lam_P, self.P_target]) if rich else None,
+            perimeter=np.stack([self.lam_P, self.P_target]) if outlined else None,
             motility=np.stack([self.lam_act, np.maximum(self.max_act, 1), self.lam_ch, self.mu])
             if rich
             else None,
@@ -323,7 +324,7 @@ class Ensemble:
         state = State(
             label=self._label,
             volume=self._volume,
-            perimeter=self.perimeters().reshape(n, -1) if rich else None,
+            perimeter=self.perimeters().reshape(n, -1) if outlined else None,
             activity=self._activity if rich else None,
             concentration=self._concentration if rich else None,
             direction=self._direction if rich else None,
