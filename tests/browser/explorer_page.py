@@ -51,10 +51,9 @@ def live(parameters):
     import panel as pn
 
     p = parameters.param
-    return pn.pane.HoloViews(
-        hv.DynamicMap(pn.bind(wave, p.frequency, p.amplitude, p.shape, p.dotted)),
-        sizing_mode="stretch_width",
-    )
+    plot = hv.DynamicMap(pn.bind(wave, p.frequency, p.amplitude, p.shape, p.dotted))
+    words = pn.bind(lambda frequency: f"It waves at {frequency:g} Hz", p.frequency)
+    return pn.Column(pn.pane.HoloViews(plot), pn.pane.Markdown(words))
 
 
 def steps(parameters):

@@ -8,7 +8,7 @@
 const CSS = `
 .lv { font: 13px/1.4 system-ui, -apple-system, "Segoe UI", Roboto, Arial, sans-serif;
   color: var(--jp-ui-font-color1, #1f2933); display: flex; flex-direction: column; gap: 8px;
-  min-width: 240px; }
+  width: 100%; }
 .lv [hidden] { display: none !important; }
 .lv .row { display: flex; flex-wrap: wrap; align-items: center; gap: 6px 12px; }
 .lv button, .lv select, .lv input[type=number] { font: inherit; color: inherit; height: 28px;
@@ -165,11 +165,11 @@ function render({ model, el }) {
   const reset = make("button", { type: "button", onclick: () => gesture("reset") });
   setButton(step, "Step");
   setButton(reset, "Reset");
-  const seed = make("input", { type: "number", min: 0, step: 1, onchange: () => set("seed", Math.max(0, Math.floor(+seed.value || 0))) });
-  const speed = make("input", { type: "range", min: 0, max: 8, step: 1, oninput: () => set("speed", 2 ** speed.value) });
+  const seed = make("input", { "aria-label": "Seed", type: "number", min: 0, step: 1, onchange: () => set("seed", Math.max(0, Math.floor(+seed.value || 0))) });
+  const speed = make("input", { "aria-label": "Speed", type: "range", min: 0, max: 8, step: 1, oninput: () => set("speed", 2 ** speed.value) });
   const speedText = make("span", { class: "muted" });
-  const tools = make("select", { onchange: () => set("tool", tools.value) });
-  const colors = make("select", { onchange: () => set("color_by", colors.value) });
+  const tools = make("select", { "aria-label": "Pointer", onchange: () => set("tool", tools.value) });
+  const colors = make("select", { "aria-label": "Color by", onchange: () => set("color_by", colors.value) });
   const toolLabel = make("label", {}, "Pointer", tools);
   const controls = make("div", { class: "row", role: "toolbar", "aria-label": "Simulation" }, play, step, reset,
     make("label", {}, "Seed", seed));

@@ -142,7 +142,6 @@ class LatticeView(AnyWidgetComponent):
     field_colors = param.List([], doc="256 colors of the field, the last for missing values")
     caption = param.String("Cell lattice", doc="What is seen, for screen readers")
     time_unit = param.String("steps", doc="Unit of time")
-    max_width = param.Integer(520, doc="Largest width on the page, in pixels")
     fault = param.String("", doc="What went wrong, shown in the view")
     gesture = param.Dict({}, doc="What the user did: view and numbered items")
     inflates = param.Boolean(True, doc="Whether the browser can inflate frames")
@@ -151,7 +150,8 @@ class LatticeView(AnyWidgetComponent):
 
     def __init__(self, source: Source, *, field_colors: str = "cividis", **settings: Any):
         colors = [*images.colormap(field_colors)[:255], images.MISSING]
-        super().__init__(kinds=list(source.kinds), field_colors=colors, **settings)
+        fit = {"sizing_mode": "stretch_width", "max_width": 520}
+        super().__init__(kinds=list(source.kinds), field_colors=colors, **(fit | settings))
         self.source = source
         self.on_frame: list[Callable[[Frame], None]] = []
         self._pending: deque[Callable[[], Any]] = deque()
