@@ -183,13 +183,19 @@ def test_cell_sorting_is_the_energy_of_the_engine():
 
 def test_the_learned_field_is_the_external_field_of_the_engine():
     frames = random_frames(4)
-    model = CellSorting(field_size=24)
-    with torch.no_grad():
-        model.field.copy_(torch.from_numpy(np.random.default_rng(0).normal(size=(24, 24))))
-        model.coupling.copy_(torch.tensor([0.0, 2.0, -1.0]))
-    fields = model.kind_fields.detach().double().numpy()
-    expected = energy_terms(frames, KIND, model.J.detach().numpy(), 0.05, 97.0, fields=fields)
+    field = np.random.default_rng(0).normal(size=(24, 24))
+    coupling = np.array([0.0, 2.0, -1.0])
+    model = CellSorting.from_values(J, 0.05, 97.0, field=field, coupling=coupling)
+    fields = coupling[:, None, None] * field
+    expected = energy_terms(frames, KIND, J, 0.05, 97.0, fields=fields)
     np.testing.assert_allclose(model(frames, KIND).detach(), sum(expected.values()), rtol=1e-4)
+
+
+def test_the_external_field_starts_at_zero_with_equal_couplings():
+    frames, model = random_frames(2), CellSorting(field_size=24)
+    torch.testing.assert_close(model(frames, KIND), CellSorting()(frames, KIND))
+    model(frames, KIND).sum().backward()
+    assert model.field.grad.abs().sum() > 0
 
 
 def test_cell_sorting_starts_where_the_paper_starts():

@@ -78,9 +78,13 @@ class CellSorting(nn.Module):
         Raises ValueError, which names the pair, for an asymmetric J.
         """
         J = contact_matrix(J)
-        model = cls(len(J) - 1, V_target, lam, 0.0, contact_norm)
+        size = None if field is None else np.shape(field)
+        model = cls(len(J) - 1, V_target, lam, 0.0, contact_norm, field_size=size)
         with torch.no_grad():
             model.J0.copy_(torch.tensor(J))
+            if field is not None:
+                model.field.copy_(torch.as_tensor(field))
+                model.coupling.copy_(torch.as_tensor(1.0 if coupling is None else coupling))
         return model
 
     @property
