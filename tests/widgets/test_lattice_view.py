@@ -3,12 +3,13 @@
 import asyncio
 import json
 import struct
+import time
 import zlib
 
 import numpy as np
 import pytest
 
-from workbench.widgets.lattice_view import AHEAD, Frame, LatticeView, pack
+from workbench.widgets.lattice_view import AHEAD_PACED, PACE_S, Frame, LatticeView, pack
 
 CELL = np.array([[0, 1], [2, 2]])
 KIND = np.array([0, 1, 2])
@@ -111,32 +112,34 @@ def test_without_a_loop_a_step_acts_at_once():
     assert view.source.time == 6 and unpack(view.frame)[0]["time"] == 6
 
 
-def test_no_more_than_two_frames_are_ahead_of_the_browser():
+def test_two_frames_are_ahead_of_the_browser_and_two_more_only_at_30_hertz():
     async def play():
         view = LatticeView(Counter(), speed=1)
         view.acknowledged = view._sent
+        sent_at = []
+        view.on_frame.append(lambda frame: sent_at.append(time.monotonic()))
         view.playing = True
-        await asyncio.sleep(0.3)
-        ahead, time = view._sent - view.acknowledged, view.source.time
+        await asyncio.sleep(0.4)
+        first = np.diff(sent_at)
         view.acknowledged = view._sent
-        await asyncio.sleep(0.3)
-        more = view.source.time - time
+        await asyncio.sleep(0.4)
         view.playing = False
         await settle(view)
-        return ahead, time, more
+        return first, len(sent_at)
 
-    ahead, time, more = asyncio.run(play())
-    assert ahead == AHEAD == time == more
+    gaps, total = asyncio.run(play())
+    assert len(gaps) == AHEAD_PACED - 1 and total == 2 * AHEAD_PACED
+    assert gaps[0] < PACE_S and (gaps[1:] > 0.9 * PACE_S).all()
 
 
 def test_a_browser_that_says_nothing_gets_the_same_frame_again_and_no_new_one():
     async def play():
         view = LatticeView(Counter(), speed=1)
         view.playing = True
-        await asyncio.sleep(0.2)
-        sent, time = view._sent, view.source.time
+        await asyncio.sleep(0.4)
+        sent, steps = view._sent, view.source.time
         await asyncio.sleep(2.2)
-        result = view._sent - sent, view.source.time - time
+        result = view._sent - sent, view.source.time - steps
         view.playing = False
         await settle(view, seconds=0.1)
         return result
@@ -167,8 +170,6 @@ def test_a_slow_source_is_called_in_short_pieces():
 
         def advance(self, n):
             Slow.largest = max(Slow.largest, n)
-            import time
-
             time.sleep(0.005 * n)
             return super().advance(n)
 

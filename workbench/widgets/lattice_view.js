@@ -173,7 +173,8 @@ function render({ model, el }) {
   const toolLabel = make("label", {}, "Pointer", tools);
   const controls = make("div", { class: "row", role: "toolbar", "aria-label": "Simulation" }, play, step, reset,
     make("label", {}, "Seed", seed));
-  const pace = make("label", {}, "Speed", speed, speedText);
+  const rateText = make("span", { class: "muted" });
+  const pace = make("div", { class: "row" }, make("label", {}, "Speed", speed, speedText), rateText);
   const canvas = make("canvas", { role: "img", tabindex: 0 });
   const marks = make("div", { class: "marks", "aria-hidden": "true" });
   const legend = make("div", { class: "row legend" });
@@ -248,8 +249,8 @@ function render({ model, el }) {
   }
   let described = 0, legendKey = "";
   function describe(by) {
-    time.textContent = `${frame.time.toLocaleString("en", { maximumFractionDigits: 1 })} ${get("time_unit")}`
-      + (get("playing") ? ` · ${rate} frames/s` : "");
+    time.textContent = `${frame.time.toLocaleString("en", { maximumFractionDigits: 1 })} ${get("time_unit")}`;
+    rateText.textContent = get("playing") ? `${rate} frames/s` : "";
     const now = performance.now();
     if (now - described < 500 && get("playing")) return;
     described = now;

@@ -9,7 +9,6 @@ not a store of frames: the last one remains as a still in an exported page.
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import json
 import struct
 import time
@@ -25,7 +24,9 @@ from panel.custom import AnyWidgetComponent
 
 from workbench.widgets import images
 
-AHEAD = 2  # unacknowledged frames; unpaced ones are lost silently on the way to the browser
+# Unacknowledged frames: unpaced ones are lost silently on the way to the browser. Notebooks hold
+# acknowledgments back by 50 ms, so two more may be under way if they are sent at 30 Hz or less.
+AHEAD, AHEAD_PACED, PACE_S = 2, 4, 1 / 30
 CHUNK_S = 0.02  # the source works in pieces of about this length, so that clicks act at once
 
 
@@ -157,6 +158,7 @@ class LatticeView(AnyWidgetComponent):
         self._pending: deque[Callable[[], Any]] = deque()
         self._heard: dict[str, int] = {}  # last item of each browser view
         self._sent = self.acknowledged
+        self._sent_at = 0.0
         self._room = asyncio.Event()
         self._task: asyncio.Task | None = None
         self._cost_s = CHUNK_S  # seconds that the source needs for one unit of time
@@ -170,10 +172,14 @@ class LatticeView(AnyWidgetComponent):
     def show(self, frame: Frame) -> None:
         """Send a frame to the browser and to the functions in `on_frame`."""
         self.last = frame
-        self._sent += 1
-        self.frame = pack(frame, self._sent, self.inflates)
+        self._send()
         for listener in self.on_frame:
             listener(frame)
+
+    def _send(self) -> None:
+        self._sent += 1
+        self._sent_at = time.monotonic()
+        self.frame = pack(self.last, self._sent, self.inflates)
 
     def do(self, action: Callable[[], Any]) -> None:
         """Run `action` between two frames of the simulation, then show the new state."""
@@ -259,8 +265,8 @@ class LatticeView(AnyWidgetComponent):
                     while self._pending:
                         await asyncio.to_thread(self._pending.popleft())
                     self.show(await asyncio.to_thread(self.source.frame))
-                elif self._sent - self.acknowledged >= AHEAD:
-                    await self._wait_for_room()
+                elif self._sent - self.acknowledged >= AHEAD and not await self._room_for_one():
+                    continue
                 else:
                     self.show(await self._advance())
         except Exception as error:
@@ -268,14 +274,18 @@ class LatticeView(AnyWidgetComponent):
             self.fault = f"{type(error).__name__}: {error}"
             self.playing = False
 
-    async def _wait_for_room(self) -> None:
+    async def _room_for_one(self) -> bool:
+        """Wait for an acknowledgment or for the pace; whether one more frame may be sent now."""
+        paced = self._sent - self.acknowledged < AHEAD_PACED
+        patience_s = max(0.0, self._sent_at + PACE_S - time.monotonic()) if paced else 2.0
         self._room.clear()
-        with contextlib.suppress(TimeoutError):
-            await asyncio.wait_for(self._room.wait(), 2.0)
-            return
-        # Nothing heard: the page is hidden, gone, or lost a frame. Ask again with the same frame.
-        self._sent += 1
-        self.frame = pack(self.last, self._sent, self.inflates)
+        try:
+            await asyncio.wait_for(self._room.wait(), patience_s)
+        except TimeoutError:
+            if not paced:  # the page is hidden, gone, or lost a frame: the same frame once more
+                self._send()
+            return paced
+        return self._sent - self.acknowledged < AHEAD
 
     async def _advance(self) -> Frame:
         left = self.speed
