@@ -1,9 +1,10 @@
-"""A page with one LatticeView of 256 x 256 sites on a toy simulation, for the browser tests."""
+"""A page with a LatticeView of 256 x 256 sites on a toy simulation, and a small replay."""
 
 import numpy as np
 import panel as pn
 
 from workbench.widgets.lattice_view import Frame, LatticeView
+from workbench.widgets.player import FramePlayer
 
 SIZE, CELLS = 256, 64
 
@@ -53,7 +54,8 @@ def build():
     )
     share = pn.widgets.FloatInput(name="share", value=0.1, start=0, end=1)
     share.param.watch(lambda event: view.do(lambda: setattr(source, "share", event.new)), "value")
-    return pn.Column(view, share)
+    replay = FramePlayer(np.stack([np.full((8, 8), k) for k in range(3)]), np.array([0, 1, 2]))
+    return pn.Column(view, share, pn.pane.HTML(replay._repr_html_()))
 
 
 build().servable()

@@ -215,3 +215,11 @@ def test_the_player_replays_offline_and_prints_its_last_frame(offline_page, tmp_
     offline_page.evaluate("window.dispatchEvent(new Event('beforeprint'))")
     assert shown(first) == players[0].images[4]
     assert offline_page.requests == []
+
+
+def test_the_player_works_inside_a_panel_page(lattice):
+    replay = lattice.get_by_role("group", name="Replay")
+    replay.get_by_role("slider").fill("1")
+    replay.get_by_text("1 steps").wait_for()
+    replay.get_by_role("button").click()
+    replay.get_by_text("2 steps").wait_for()

@@ -18,8 +18,11 @@ import numpy as np
 from workbench.theme import FONT, INK, MUTED
 from workbench.widgets import images
 
+# Looks for its figure in shadow roots too (Panel shows HTML in one) and once more a little later,
+# because there scripts may run before the figure is on the page.
 SCRIPT = """
-for (const box of document.querySelectorAll('[data-player="%(name)s"]:not([data-ready])')) {
+{
+const start = (box) => {
   box.dataset.ready = 1;
   const [frames, labels, delay] = JSON.parse(box.querySelector('script[type="application/json"]')
     .textContent);
@@ -44,6 +47,13 @@ for (const box of document.querySelectorAll('[data-player="%(name)s"]:not([data-
     }, delay);
   };
   window.addEventListener('beforeprint', () => { stop(); show(frames.length - 1); });
+};
+const seek = (root) => {
+  for (const box of root.querySelectorAll('[data-player="%(name)s"]:not([data-ready])')) start(box);
+  for (const node of root.querySelectorAll('*')) if (node.shadowRoot) seek(node.shadowRoot);
+};
+seek(document);
+for (const later of [200, 1000]) setTimeout(() => seek(document), later);
 }
 """
 
