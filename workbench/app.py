@@ -16,6 +16,7 @@ import panel as pn
 
 from workbench import catalog, theme
 from workbench.explorer import problem
+from workbench.widgets.images import MEDIUM
 
 STYLE = f"""
 .wb-top, .wb-cards {{ font-family: {theme.FONT}; color: {theme.INK}; box-sizing: border-box;
@@ -31,7 +32,8 @@ STYLE = f"""
   text-decoration: none; color: inherit; background: {theme.PAPER}; }}
 .wb-card:hover {{ border-color: {theme.OKABE_ITO["blue"]}; }}
 .wb-card:focus-visible {{ outline: 2px solid {theme.OKABE_ITO["blue"]}; outline-offset: 2px; }}
-.wb-card img {{ width: 100%; aspect-ratio: 16 / 9; object-fit: cover; display: block; }}
+.wb-card img {{ width: 100%; aspect-ratio: 16 / 9; object-fit: contain; display: block;
+  background: {MEDIUM}; }}
 .wb-card div {{ padding: 12px 16px 14px; }}
 .wb-card h2 {{ font-size: 16px; margin: 0 0 6px; }}
 .wb-card p {{ margin: 0 0 8px; font-size: 14px; line-height: 1.45; }}

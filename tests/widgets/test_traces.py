@@ -34,3 +34,10 @@ def test_a_clock_that_goes_back_starts_anew():
     for time in (0, 5, 0):
         traces.note(time, {})
     assert table(traces)[0].tolist() == [0]
+
+
+def test_the_same_time_replaces_the_last_point():
+    traces = Traces(CHARTS)
+    for value in (1, 2):
+        traces.note(0, {("Energy", "kinetic"): value})
+    assert table(traces)[:2].tolist() == [[0], [2]]

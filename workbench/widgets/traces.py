@@ -42,7 +42,8 @@ class Chart:
 class Traces(AnyWidgetComponent):
     """Charts that grow by `note(time, values)`; the last `kept` points are shown.
 
-    Values are looked up by (title, series name). A time before the last one starts anew.
+    Values are looked up by (title, series name). A time before the last one starts anew,
+    the same time replaces the last point.
     """
 
     _esm = "traces.js"
@@ -60,5 +61,7 @@ class Traces(AnyWidgetComponent):
         """Add one point to every series; a missing value is a gap."""
         if self.rows and time < self.rows[-1][0]:
             self.rows.clear()
+        elif self.rows and time == self.rows[-1][0]:
+            self.rows.pop()
         self.rows.append([time, *(float(values.get(key, np.nan)) for key in self._keys)])
         self.data = np.array(self.rows, float).T.tobytes()
