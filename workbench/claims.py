@@ -124,7 +124,7 @@ class Claims(list[Claim]):
             [
                 html.escape(c.statement) + _small(c.note),
                 html.escape(c.paper or "unknown"),
-                f"<b>{format_measured(c)}</b>" + _small(f"{c.n} {c.over}" if c.n else ""),
+                f"<b>{format_measured(c)}</b>" + _small(_count(c)),
                 html.escape(c.threshold),
                 badge(c.verdict),
             ]
@@ -136,6 +136,12 @@ class Claims(list[Claim]):
     def __repr__(self) -> str:
         rows = [(VERDICTS[c.verdict][1], c.verdict, c.id, format_measured(c), c) for c in self]
         return "\n".join(f"{r[0]} {r[1]:10}  {r[2]:24} {r[3]}  ({r[4].threshold})" for r in rows)
+
+
+def _count(claim: Claim) -> str:
+    """`3 seeds`, `1 seed`, or nothing for what was not measured."""
+    one = claim.over.removesuffix("s") if claim.n == 1 else claim.over
+    return f"{claim.n} {one}" if claim.n else ""
 
 
 def _small(text: str) -> str:
@@ -152,7 +158,7 @@ def format_measured(claim: Claim) -> str:
     """`7.4 [6.1, 8.9] unit`, or a dash when not measured."""
     if claim.measured is None:
         return "–"
-    text = f"{claim.measured:.3g}"
+    text = f"{claim.measured:.4g}"
     if claim.low is not None and claim.high is not None:
         text += f" [{claim.low:.3g}, {claim.high:.3g}]"
     return f"{text} {claim.unit}".strip()

@@ -86,6 +86,11 @@ def parser() -> argparse.ArgumentParser:
 
     sync = verb("sync", _sync, "Bring notebooks in line with the package (for contributors).")
     sync.add_argument("--check", action="store_true", help="change nothing; exit 1 if out of line")
+    sync.add_argument(
+        "--outputs",
+        metavar="SLUG",
+        help="run that notebook and store the outputs of compared cells",
+    )
     return top
 
 
@@ -259,6 +264,8 @@ def _doctor(chosen: argparse.Namespace) -> int:
 def _sync(chosen: argparse.Namespace) -> int:
     from workbench import notebooks
 
+    if chosen.outputs:
+        notebooks.store_outputs(catalog.find(chosen.outputs).slug)
     stale = notebooks.sync(write=not chosen.check)
     for line in stale:
         print(line)

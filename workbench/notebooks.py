@@ -70,7 +70,9 @@ def canonical(notebook: dict[str, Any], parameters_source: str | None = None) ->
 
 
 def _output(output: dict[str, Any]) -> dict[str, Any]:
-    kept = dict(output)
+    kept = {k: v for k, v in output.items() if k != "metadata" or output["output_type"] != "stream"}
+    if isinstance(kept.get("text"), str):
+        kept["text"] = kept["text"].splitlines(keepends=True)
     if "execution_count" in kept:
         kept["execution_count"] = 1
     return kept
@@ -83,6 +85,25 @@ def parameters_source(slug: str) -> str | None:
     return catalog.load(slug).Parameters.cell()
 
 
+def store_outputs(slug: str) -> None:
+    """Run a notebook with its quick preset and store the outputs of its compared cells."""
+    import tempfile
+
+    from workbench import kernels
+
+    path = catalog.find(slug).notebook
+    parameters = catalog.load(slug).Parameters.preset("quick").to_papermill()
+    with tempfile.TemporaryDirectory() as folder:
+        executed = Path(folder) / path.name
+        kernels.execute(path, executed, parameters)
+        outputs = {cell["id"]: cell.get("outputs", []) for cell in read(executed)["cells"]}
+    notebook = read(path)
+    for cell in notebook["cells"]:
+        if cell["cell_type"] == "code" and COMPARED in source(cell):
+            cell["outputs"] = outputs[cell["id"]]
+    _write(path, canonical(notebook, parameters_source(slug)))
+
+
 def sync(write: bool = True) -> list[str]:
     """Rewrite what is out of line; returns one line for each notebook that was (or would be)."""
     stale = []
@@ -92,7 +113,11 @@ def sync(write: bool = True) -> list[str]:
             continue
         stale.append(f"{path.name} {'rewritten' if write else 'is out of line: workbench sync'}")
         if write:
-            scratch = path.with_suffix(".tmp")
-            scratch.write_text(wanted, encoding="utf-8")
-            os.replace(scratch, path)
+            _write(path, wanted)
     return stale
+
+
+def _write(path: Path, text: str) -> None:
+    scratch = path.with_suffix(".tmp")
+    scratch.write_text(text, encoding="utf-8")
+    os.replace(scratch, path)

@@ -274,14 +274,14 @@ class Parameters(param.Parameterized):
         from workbench.theme import table_html
 
         preset, changed = self.nearest_preset()
-        rows = [
-            [name, f"<b>{getattr(self, name)}</b> (changed)" if name in changed
-             else str(getattr(self, name)), self.param[name].unit, self.param[name].doc]
-            for name in self.names()
-        ]  # fmt: skip
-        return table_html(
-            ["parameter", "value", "unit", "meaning"], rows, caption=f"preset: {preset}"
-        )
+        rows = []
+        for name in self.names():
+            value = f"<b>{getattr(self, name)}</b>{' (changed)' if name in changed else ''}"
+            rows.append([name, value, self.param[name].unit, self.param[name].doc])
+        differ = f"; changed: {', '.join(changed)}" if changed else ""
+        table = table_html(["parameter", "value", "unit", "meaning"], rows)
+        summary = f"Preset <b>{preset}</b>{differ} ({len(rows)} parameters)"
+        return f"<details><summary>{summary}</summary>{table}</details>"
 
 
 def _declaration_order(cls: type) -> list[str]:

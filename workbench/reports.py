@@ -7,9 +7,11 @@ are inlined. Files appear in the output folder only when they are complete.
 
 from __future__ import annotations
 
+import base64
 import datetime
 import json
 import os
+import re
 import shlex
 import shutil
 import subprocess
@@ -175,13 +177,10 @@ def _body(notebook: Path, show_code: bool) -> str:
     node = nbformat.read(notebook, as_version=4)
     node.cells = [c for c in node.cells if NOT_IN_REPORT not in c.metadata.get("tags", [])]
     for cell in node.cells:
+        if cell.cell_type == "markdown":  # the page has its own title
+            cell.source = re.sub(r"(?m)\A# .*$", "", cell.source)
         if cell.cell_type == "code":
-            cell.outputs = [
-                o
-                for o in cell.outputs
-                if not {PROGRESS_MIME, results.RECORD_MIME} & set(o.get("data", {}))
-                and not (o.output_type == "stream" and o.name == "stderr")
-            ]
+            cell.outputs = [output for output in cell.outputs if _is_shown(output)]
     node.metadata.pop("widgets", None)  # their viewer would be fetched from a network
     exporter = HTMLExporter(
         template_name="basic",
@@ -190,7 +189,31 @@ def _body(notebook: Path, show_code: bool) -> str:
         exclude_input_prompt=True,
         exclude_output_prompt=True,
     )
-    return exporter.from_notebook_node(node)[0]
+    return _inline_stylesheets(exporter.from_notebook_node(node)[0])
+
+
+def _inline_stylesheets(body: str) -> str:
+    """Charts name panel's stylesheets by their address on a network: put them into the page."""
+    import panel
+
+    folder = Path(panel.__file__).parent / "dist"
+
+    def inlined(found: re.Match[str]) -> str:
+        text = (folder / found[1]).read_bytes()
+        return "data:text/css;base64," + base64.b64encode(text).decode()
+
+    return re.sub(
+        r"https://cdn\.holoviz\.org/panel/[\w.]+/dist/([\w/.-]+\.css)(\?v=[\w.]+)?", inlined, body
+    )
+
+
+def _is_shown(output: Any) -> bool:
+    """Progress, the record, empty displays and standard error are no part of the page."""
+    if output.output_type == "stream":
+        return output.name != "stderr"
+    if output.output_type == "error":
+        return True
+    return bool(output.data) and not {PROGRESS_MIME, results.RECORD_MIME} & set(output.data)
 
 
 def print_pdf(browser: str, page: Path, target: Path) -> None:

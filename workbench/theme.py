@@ -35,9 +35,12 @@ def notebook() -> None:
     """Load the one chart extension of a notebook and set the defaults of all charts."""
     import holoviews as hv
     import panel as pn
+    import panel.custom  # noqa: F401  before the extension: its script is stored inline with it
 
-    pn.extension(sizing_mode="stretch_width", notifications=False, inline=True)
-    hv.extension("bokeh", logo=False)
+    hv.extension(
+        "bokeh", logo=False, inline=True
+    )  # panel's extension too; another call stores all again
+    pn.config.sizing_mode = "stretch_width"
     set_defaults()
 
 
@@ -65,9 +68,16 @@ def set_defaults() -> None:
     )
 
 
+class Html(str):
+    """A piece of HTML that a notebook shows as such."""
+
+    def _repr_html_(self) -> str:
+        return str(self)
+
+
 def table_html(
     header: Sequence[str], rows: Sequence[Sequence[str]], caption: str = "", raw: bool = True
-) -> str:
+) -> Html:
     """An HTML table in the common look. Cells are HTML when `raw`; otherwise they are escaped."""
 
     def cell(x: object) -> str:
@@ -91,7 +101,7 @@ def table_html(
         if caption
         else ""
     )
-    return (
+    return Html(
         f'<table class="workbench" style="border-collapse:collapse;font-family:{FONT};'
         f'font-size:13px;margin:.6em 0">{title}<thead><tr>{head}</tr></thead>'
         f"<tbody>{body}</tbody></table>"

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
+from workbench.methods.neural_cpm.exact_chain import LAWS, stationary
 from workbench.methods.neural_cpm.lattice import Ensemble
-from workbench.methods.neural_cpm.stationary import LAWS, stationary
 
 CASE = {"H": 3, "W": 4, "J": 2, "lam": 0.5, "V_target": 5, "T": 2}
 RULES = LAWS[:-1]

@@ -35,19 +35,22 @@ METHOD = Method(
 
 __getattr__, __dir__, __all__ = lazy.attach(
     __name__,
-    submodules=["study", "views", "live", "experiments", "exercises"],
+    submodules=["exercises", "experiments", "study", "views"],
     submod_attrs={
-        "study": ["Parameters", "NeuralCPMStudy", "run", "steps"],
-        "lattice": ["CPM", "warm_up"],
+        "study": ["NeuralCPMStudy", "Parameters", "run", "steps"],
+        "lattice": ["CPM", "Ensemble", "warm_up"],
         "energy": ["contact_counts"],
         "measures": ["fragmented", "inception_score", "moments"],
-        "stationary": ["stationary"],
+        "exact_chain": ["stationary"],
         "generators": ["SCENARIOS", "simulate"],
+        "loaders": ["load_labels", "load_mnist", "load_simulations"],
         "recovery": ["fit_cellsort"],
-        "closure": ["CellSorting", "Hybrid"],
         "hamiltonian": ["NeuralHamiltonian"],
+        "closure": ["CellSorting", "Hybrid"],
         "sampling": ["sample"],
-        "training": ["train"],
+        "training": ["train", "train_many"],
+        "weights": ["load_weights"],
+        "speed": ["compare_speed"],
         "views": ["explorer"],
     },
 )

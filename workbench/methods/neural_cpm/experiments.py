@@ -17,10 +17,10 @@ from workbench.steps import Step, Steps, part
 from .digits import accuracy, train_classifier_steps
 from .energy import contact_counts
 from .ensemble import Ensemble, permute_identities
+from .exact_chain import LAWS, stationary
 from .generators import SCENARIOS, Scenario, Simulation, simulate_steps
 from .measures import inception_score
 from .recovery import Recovery, fit_cellsort_steps, rmse, rmse_after_scalar
-from .stationary import LAWS, stationary
 from .tissue import Tissue
 
 # Seeds of independent parts are this far apart, so that no two parts share random numbers.

@@ -118,7 +118,7 @@ def _bipolar(study: NeuralCPMStudy) -> list[Claim]:
             "analytic_fails",
             "The cell-sorting energy, fitted to the same pictures, cannot make two poles "
             "(RMSE of second moments; threshold: noise floor + 3 standard deviations)",
-            analytic and analytic.rmse, each_at_least=limit, unit="sites^2", note=OURS,
+            analytic and analytic.rmse, each_at_least=limit, unit="sites²", note=OURS,
         ),
         judge(
             "closure_works",

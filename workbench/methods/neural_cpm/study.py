@@ -61,11 +61,11 @@ class Parameters(BaseParameters):
     contact_norm = Number(0.25, bounds=(0.01, 4), softbounds=(0.05, 1), group="Contact energies",
         doc="Factor of the contact sum, 1/4 in the paper and 1 in CompuCell3D")
 
-    lam = Number(0.5, bounds=(0, 50), softbounds=(0, 3), unit="energy per site^2", group="Shape",
+    lam = Number(0.5, bounds=(0, 50), softbounds=(0, 3), unit="energy/site²", group="Shape",
         doc="Volume stiffness lambda")
     V_target = Number(100.0, bounds=(1, 10000), softbounds=(10, 300), unit="sites", group="Shape",
         doc="Target volume of a cell")
-    lam_P = Number(0.0, bounds=(0, 10), softbounds=(0, 1), unit="energy per pair^2", group="Shape",
+    lam_P = Number(0.0, bounds=(0, 10), softbounds=(0, 1), unit="energy/pair²", group="Shape",
         doc="Perimeter stiffness, 0 turns the term off")
     P_target = Number(110.0, bounds=(1, 10000), softbounds=(20, 300), unit="pairs", group="Shape",
         doc="Target perimeter, in site - neighbor pairs")
@@ -78,7 +78,7 @@ class Parameters(BaseParameters):
         doc="How long a new site stays active")
     lam_ch = Number(0.0, bounds=(-100, 100), softbounds=(-10, 10), unit="energy", group="Motion",
         doc="Chemotaxis of kind 2 towards the middle")
-    field = Number(0.0, bounds=(-10, 10), softbounds=(-2, 2), unit="energy per site",
+    field = Number(0.0, bounds=(-10, 10), softbounds=(-2, 2), unit="energy/site",
         group="Motion",
         doc="External field that holds kind 2 in the middle")
 

@@ -13,13 +13,16 @@ import numpy as np
 import panel as pn
 
 from workbench.explorer import Explorer
-from workbench.theme import CYCLE, INK, MUTED, OKABE_ITO
+from workbench.theme import CYCLE, INK, MUTED, OKABE_ITO, Html, table_html
 from workbench.widgets import images
 from workbench.widgets.player import FramePlayer
 
-from . import bipolar, live, study
+from . import bipolar, landscape, live, study
 from .experiments import Digits, Law, Recovered, TissueRun
+from .landscape import EnergyLandscape
 from .measures import centers
+from .speed import Speed
+from .tissue import Tissue
 
 KINDS = ("medium", "kind 1", "kind 2")
 RULE_NAMES = {
@@ -39,7 +42,7 @@ def law_chart(law: Law) -> hv.Overlay:
     return (
         exact.opts(marker="dash", size=28, color=INK, line_width=2)
         * engine.opts(marker="circle", size=8, color=OKABE_ITO["vermillion"])
-    ).opts(title="Mean volume of one cell: engine, exact chain, Boltzmann law", width=560, height=300,
+    ).opts(title="Mean volume of one cell: engine and exact chain", width=560, height=300,
            legend_position="top_left", ylim=(0, 6), show_grid=True)  # fmt: skip
 
 
@@ -99,7 +102,7 @@ def recovery_chart(recovered: Recovered, seed: int = 0, rescaled: bool = False) 
         parts.append(hv.HLine(truth[number]).opts(color=color, line_dash="dashed", line_width=1))
     how = f", times {factor:.3f}" if rescaled else ""
     return hv.Overlay(parts).opts(
-        title=f"Recovered energy{how} (truth dashed)", width=520, height=320,
+        title=f"Recovered energy{how} (truth dashed)", width=450, height=320,
         legend_position="right",
     )  # fmt: skip
 
@@ -216,10 +219,8 @@ def rmse_chart(result: bipolar.Bipolar) -> hv.Overlay:
            ylim=(0, top), xrotation=12)  # fmt: skip
 
 
-def consistency_table(result: bipolar.Bipolar) -> str:
+def consistency_table(result: bipolar.Bipolar) -> Html:
     """Fragments, stability and variance fractions of each model, as an HTML table."""
-    from workbench.theme import table_html
-
     fraction = bipolar.variance_fraction(result.moments.mean(0))
     rows = [["data", f"{result.data_fragmented:.2f}", "–", *(f"{f:.2f}" for f in fraction)]]
     for name, model in result.models.items():
@@ -245,6 +246,28 @@ def first_order_chart(exact: np.ndarray, first_order: np.ndarray) -> hv.Overlay:
         title=f"Price of a copy (correlation {correlation:.4f})", width=400,
         height=360,
     )  # fmt: skip
+
+
+def price_scatter(proposals: float) -> hv.Overlay:
+    """The same for so many proposals on one aggregate under the stored weights, for a toy."""
+    return first_order_chart(*landscape.prices(int(proposals)))
+
+
+def energy_landscape(parameters: study.Parameters) -> EnergyLandscape:
+    """What each part of the energy says about exchanging two cells, by clicking."""
+    return EnergyLandscape(seed=parameters.seed)
+
+
+def speed_table(rows: list[Speed]) -> Html:
+    """Equivalent uniform attempts per CPU second, and the ratio to the peer measured with them."""
+    body = [
+        [row.case, f"{row.own / 1e6:.1f} million",
+         "not installed" if row.peer is None else f"{row.peer / 1e6:.1f} million",
+         "–" if row.ratio is None else f"<b>{row.ratio:.1f}</b>"]
+        for row in rows
+    ]  # fmt: skip
+    header = ["case", "this engine [attempts/s]", "glazier [attempts/s]", "ratio"]
+    return table_html(header, body, caption="One core, medians of rounds in turns")
 
 
 def training_chart(trainings: list[Any]) -> hv.Layout:
@@ -345,3 +368,14 @@ VIEWS = {
 def explorer(parameters: study.Parameters | None = None) -> Explorer:
     """The live part: a tissue to play with, and the study behind its Run button."""
     return live.explorer(parameters, steps=study.steps, views=VIEWS, monitor=monitor)
+
+
+def thumbnail() -> bytes:
+    """The gallery's picture: a tissue before and after it sorts itself (PNG, 800 x 400)."""
+    tissue = Tissue(study.Parameters(size=100, n_cells=40, V_target=80, J01=3.5, seed=1))
+    frames = []
+    for mcs in (0, 3_000):
+        tissue.model.step(mcs)
+        frames.append(tissue.model.cell)
+    picture = images.lattice_image(np.concatenate(frames, axis=1), tissue.model.kind, scale=4)
+    return images.png(*picture)

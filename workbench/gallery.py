@@ -1,0 +1,67 @@
+"""The gallery: a card for each method, by theme, from the catalog and from stored results.
+
+Used by the index notebook and by the app. What it shows of claims is read from results files; it
+runs nothing.
+"""
+
+from __future__ import annotations
+
+import base64
+import html
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from workbench import catalog, scorecard, theme
+from workbench.theme import Html
+
+STYLE = f"""
+.wb-cards {{ display: grid; gap: 20px; font-family: {theme.FONT}; color: {theme.INK};
+  grid-template-columns: repeat(auto-fill, minmax(260px, 340px)); }}
+.wb-theme {{ grid-column: 1 / -1; font-size: 15px; margin: 14px 0 -8px; font-weight: 600; }}
+.wb-cards a.wb-card {{ display: block; border: 1px solid {theme.GRID}; border-radius: 10px;
+  overflow: hidden; text-decoration: none; color: inherit; background: {theme.PAPER}; }}
+.wb-cards a.wb-card:hover {{ border-color: {theme.OKABE_ITO["blue"]}; }}
+.wb-card:focus-visible {{ outline: 2px solid {theme.OKABE_ITO["blue"]}; outline-offset: 2px; }}
+.wb-card img {{ width: 100%; aspect-ratio: 16 / 9; object-fit: cover; display: block; }}
+.wb-card div {{ padding: 12px 16px 14px; }}
+.wb-card b {{ font-size: 16px; display: block; margin: 0 0 6px; }}
+.wb-card p {{ margin: 0 0 8px; font-size: 14px; line-height: 1.45; }}
+.wb-card small {{ color: {theme.MUTED}; display: block; line-height: 1.5; }}
+"""
+
+
+def cards(
+    link: Callable[[catalog.Method], str], records: list[dict[str, Any]] | None = None
+) -> Html:
+    """All methods as linked cards with thumbnail, summary, minutes and the claims in `records`."""
+    held = {record["slug"]: scorecard.claims_of(record).held() for record in records or []}
+    parts, group = [], None
+    for method in catalog.methods():
+        if method.theme != group:
+            group = method.theme
+            parts.append(f'<div class="wb-theme">{html.escape(group)}</div>')
+        picture = ""
+        if method.thumbnail.exists():
+            data = base64.b64encode(method.thumbnail.read_bytes()).decode()
+            picture = f'<img alt="" src="data:image/png;base64,{data}">'
+        minutes = method.minutes
+        claims = f"Claims: {held[method.slug]}" if method.slug in held else "Claims: no report yet"
+        parts.append(
+            f'<a class="wb-card" href="{html.escape(link(method))}">{picture}<div>'
+            f"<b>{html.escape(method.title)}</b><p>{html.escape(method.summary)}</p>"
+            f"<small>{html.escape(method.level)} · reading {minutes.reading:g} min · running "
+            f"{minutes.default:g} min (full {minutes.full:g})<br>{html.escape(claims)}</small>"
+            "</div></a>"
+        )
+    return Html(f'<style>{STYLE}</style><div class="wb-cards">{"".join(parts)}</div>')
+
+
+def show(reports: str | Path | None = None) -> Html:
+    """The cards, linking to the notebooks beside this one, with claims from a folder of reports."""
+    folder = Path(reports) if reports else catalog.notebooks_folder().parent / "reports"
+    try:
+        records = scorecard.read(folder)
+    except ValueError:  # no reports yet: the cards say so
+        records = []
+    return cards(lambda method: f"{method.slug}.ipynb", records)
