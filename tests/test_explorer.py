@@ -8,6 +8,7 @@ import panel as pn
 import pytest
 
 from workbench import explorer as module
+from workbench import theme
 from workbench.explorer import Explorer
 from workbench.parameters import Integer, Number, ParameterError, Parameters
 from workbench.steps import Step
@@ -118,6 +119,18 @@ def test_a_broken_view_does_not_take_the_others_with_it():
 
     good, bad = run(scenario)
     assert good.object == "fine" and "ZeroDivisionError" in bad.object
+
+
+def test_layouts_of_charts_become_panes_of_their_own():
+    import holoviews as hv
+
+    theme.set_defaults()
+    pair = hv.Layout([hv.Curve([1, 2]), hv.Curve([2, 1])]).cols(1)
+    for made in (pair, pn.Column("words", pair)):
+        shown = module.picture(made)
+        panes = shown.select(pn.pane.HoloViews)
+        assert len(panes) == 2 and all(isinstance(p.object, hv.Curve) for p in panes)
+        assert shown.select(pn.GridBox)[0].ncols == 1
 
 
 def test_a_broken_live_view_is_said_on_the_page():

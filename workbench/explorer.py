@@ -245,7 +245,7 @@ class Explorer(pn.viewable.Viewer):
             now = asyncio.get_running_loop().time()
             self._show(step, now - started)
             if step.data is not None and self._monitor and now - drawn > MONITOR_S:
-                self.pictures.objects = [pn.panel(self._monitor(step.data))]
+                self.pictures.objects = [picture(self._monitor(step.data))]
                 drawn = now
 
         try:
@@ -257,7 +257,7 @@ class Explorer(pn.viewable.Viewer):
             self.status.object = "Cancelled."
             if stopped.data is not None and self._monitor:
                 self.status.object = "Cancelled; what was finished is shown."
-                self.pictures.objects = [pn.panel(self._monitor(stopped.data))]
+                self.pictures.objects = [picture(self._monitor(stopped.data))]
         except Exception as error:
             job.cancel()
             self._show_problem(error)
@@ -270,7 +270,7 @@ class Explorer(pn.viewable.Viewer):
         tabs = []
         for title, view in self._views.items():
             try:
-                tabs.append((title, pn.panel(view(result))))
+                tabs.append((title, picture(view(result))))
             except Exception as error:  # one broken picture does not take the others with it
                 tabs.append((title, problem(error)))
         self.pictures.objects = [pn.Tabs(*tabs, dynamic=True)] if tabs else []
@@ -299,6 +299,26 @@ class Explorer(pn.viewable.Viewer):
     def _show_problem(self, error: BaseException) -> None:
         self.status.object = ""
         self.links.objects = [problem(error)]
+
+
+def picture(made: Any) -> pn.viewable.Viewable:
+    """What a view made, for a page that is already shown.
+
+    A HoloViews layout that joins such a page is not drawn (Panel 1.9 with Bokeh 3.9), so its
+    parts become panes of their own in a grid.
+    """
+    import holoviews as hv
+
+    def parts(pane: Any) -> Any:
+        if not (isinstance(pane, pn.pane.HoloViews) and isinstance(pane.object, hv.Layout)):
+            return pane
+        return pn.GridBox(*pane.object, ncols=pane.object._max_cols)
+
+    shown = parts(pn.panel(made))
+    for layout in shown.select(pn.layout.base.ListLike):
+        if any(parts(item) is not item for item in layout):
+            layout.objects = [parts(item) for item in layout]
+    return shown
 
 
 def problem(error: BaseException) -> pn.viewable.Viewable:
