@@ -111,7 +111,8 @@ def test_motion_rule_pushes_kind_one_inwards_and_kind_two_outwards():
     frames = np.zeros((1, 10, 100), int)
     for identity, column in enumerate([10, 50, 90, 45, 55, 90], 1):
         frames[0, identity, column] = identity
-    push = motion(frames, np.array([0, 1, 1, 1, 2, 2, 2]))
+    center, push = motion(frames, np.array([0, 1, 1, 1, 2, 2, 2]))
+    assert center[0, 3].tolist() == [3, 90]
     assert not push[..., 0].any()
     assert push[0, :, 1].tolist() == [0, 1, 0, -1, -1, 1, 0]
 

@@ -355,6 +355,23 @@ def test_motion_moves_a_cell_along_its_direction():
     assert moved[1] > 3 and abs(moved[0]) < 3
 
 
+def test_motion_about_centers_prices_the_gain_and_the_loss_of_a_site():
+    cell, rng = blobs(), np.random.default_rng(4)
+    center, direction = rng.uniform(0, 11, (6, 2)), rng.normal(size=(6, 2))
+    mu = np.array([0, 0.5, 0.7])
+    cpm = CPM(cell, KIND, np.zeros((3, 3)), 0, 1, mu=mu, direction=direction, center=center)
+
+    def pull(site, identity):
+        away = (np.array(site) - center[identity] + (6, 5.5)) % (12, 11) - (6, 5.5)
+        return mu[KIND[identity]] * direction[identity] @ away
+
+    for row, column in np.argwhere(border(cell)):
+        source = ((row + 1) % 12, column)
+        new, old = cell[source], cell[row, column]
+        expected = pull((row, column), old) - pull((row, column), new) if new != old else 0
+        assert cpm.delta((row, column), source) == pytest.approx(expected, abs=1e-9)
+
+
 def test_parameters_act_on_the_running_simulation():
     cpm = CPM(blobs(24, 24), KIND, [[0, 2, 2], [2, 1, 3], [2, 3, 1]], 0.3, 70, T=5)
     cpm.step(5)

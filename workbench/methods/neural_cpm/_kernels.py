@@ -242,6 +242,7 @@ def single(state, chain):
         pick(state.activity, chain),
         pick(state.concentration, chain),
         pick(state.direction, chain),
+        pick(state.center, chain),
         pick(state.fields, chain),
         pick(state.index, chain),
         state.listed[chain : chain + 1],

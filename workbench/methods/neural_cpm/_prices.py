@@ -31,7 +31,8 @@ class Model(NamedTuple):
     contact: np.ndarray  # (K, K) contact_norm * J
     volume: np.ndarray  # (2, K) weight and target; weight 0 for medium
     perimeter: np.ndarray | None  # (2, K) weight and target
-    motility: np.ndarray | None  # (4, K): act weight, act maximum, chemotaxis weight, motion weight
+    motility: np.ndarray | None  # (5, K): act weight and maximum, chemotaxis and motion weights,
+    # and whether motion is about the centers of the cells
     chemistry: np.ndarray | None  # (3 + K,): diffusion, decay, steps per MCS, secretion per kind
     connected: np.ndarray  # (K,) bool
     loose: np.ndarray  # (256,) bool: which rings of own sites may lose their center
@@ -47,6 +48,7 @@ class State(NamedTuple):
     activity: np.ndarray | None  # (n, S) int32
     concentration: np.ndarray | None  # (n, 2, S) float64: the field, and room for its next value
     direction: np.ndarray | None  # (n, N + 1, 2) float64, (row, column) vectors
+    center: np.ndarray | None  # (n, N + 1, 2) float64, (row, column)
     fields: np.ndarray | None  # (1 or n, K, S) float64, zero for medium
     index: np.ndarray | None  # (n, 2, S or 8 S) int32: listed keys, and where each key is listed
     listed: np.ndarray  # (n,) int64 length of the list
@@ -162,6 +164,17 @@ def local_activity(label, activity, site, offset):
 
 
 @compiled
+def pull(state, model, target, cell):
+    """How far the target lies from a cell's center along the cell's direction, on the torus."""
+    height, width = model.shape
+    row = target // (width + 2) - 1 - state.center[cell, 0]
+    column = target % (width + 2) - 1 - state.center[cell, 1]
+    row -= height * np.rint(row / height)
+    column -= width * np.rint(column / width)
+    return state.direction[cell, 0] * row + state.direction[cell, 1] * column
+
+
+@compiled
 def copy_prices(motility, state, model, target, d, old, new):
     """(chemotaxis, act, directed motion): prices of the copy that are no part of the energy."""
     if motility is None:
@@ -179,7 +192,10 @@ def copy_prices(motility, state, model, target, d, old, new):
     if motility[2, kind_new] != 0.0:
         rise = state.concentration[0, target] - state.concentration[0, source]
         chemotaxis = -motility[2, kind_new] * rise
-    if motility[3, kind_new] != 0.0:
+    if motility[4, kind_new] != 0.0:
+        gain = motility[3, kind_new] * pull(state, model, target, new)
+        motion = motility[3, model.kind[old]] * pull(state, model, target, old) - gain
+    elif motility[3, kind_new] != 0.0:
         along = state.direction[new, 0] * RING[d, 0] + state.direction[new, 1] * RING[d, 1]
         motion = motility[3, kind_new] * along  # the copy moves against d, hence no minus
     return chemotaxis, act, motion

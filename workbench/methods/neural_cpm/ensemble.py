@@ -57,7 +57,9 @@ class Ensemble:
     local connectivity. proposal: uniform, edges, border_target or border_source.
     Prices of a copy that are no part of H: lam_act and max_act (Act model); lam_ch with
     concentration (H, W) or (n, H, W), which per MCS diffuses, decays and is secreted;
-    mu with direction (N + 1, 2) or (n, N + 1, 2) as (row, column) vectors.
+    mu with direction d (N + 1, 2) or (n, N + 1, 2) in (row, column), -mu d . (target - source) for
+    the extending cell; with center, of the same shapes, instead -mu d . (target - center) for the
+    cell that gains the site and + for the one that loses it (Morpheus, experiment 2).
     Raises ValueError for bad input, in one line, at construction and at assignment.
     """
 
@@ -88,6 +90,7 @@ class Ensemble:
         secretion: ArrayLike = 0.0,
         mu: ArrayLike = 0.0,
         direction: ArrayLike | None = None,
+        center: ArrayLike | None = None,
         seed: int = 0,
     ):
         frames, J = as_frames(frames), contact_matrix(J)
@@ -109,11 +112,13 @@ class Ensemble:
         self.time = 0.0
         self._relabel(frames)
         self._random = np.random.SeedSequence(seed).generate_state(self.n_chains, np.uint64)
-        self._activity = self._concentration = self._direction = None
+        self._activity = self._concentration = self._direction = self._center = None
         if concentration is not None:
             self.concentration = concentration
         if direction is not None:
             self.direction = direction
+        if center is not None:
+            self.center = center
 
     def __setattr__(self, name: str, value: Any) -> None:
         """Check a parameter as it is set; the next use of the kernels sees it."""
@@ -147,10 +152,10 @@ class Ensemble:
             return None if value is None else array_of(name, value, *allowed)
         if name == "concentration":
             return array_of(name, value, shape, (n, *shape))
-        if name == "direction":
+        if name in ("direction", "center"):
             return array_of(name, value, (len(self.kind), 2), (n, len(self.kind), 2))
         known = [*PER_KIND, "J", "T", "diffusion", "decay", "contact_norm", "field_strength"]
-        known += ["proposal", "field", "kind_fields", "concentration", "direction"]
+        known += ["proposal", "field", "kind_fields", "concentration", "direction", "center"]
         choice("parameter", name, known)
 
     @property
@@ -182,6 +187,16 @@ class Ensemble:
     def direction(self, value: np.ndarray) -> None:
         shape = (self.n_chains, len(self.kind), 2)
         self._direction = np.array(np.broadcast_to(value, shape))
+
+    @property
+    def center(self) -> np.ndarray | None:
+        """(n, N + 1, 2) (row, column) that motion is about; assign to keep up with the cells."""
+        return self._center
+
+    @center.setter
+    def center(self, value: np.ndarray) -> None:
+        shape = (self.n_chains, len(self.kind), 2)
+        self._center = np.array(np.broadcast_to(value, shape))
 
     @property
     def acceptance(self) -> float:
@@ -297,6 +312,8 @@ class Ensemble:
                 self.concentration = np.zeros(self.shape)
             if self._direction is None:
                 self.direction = np.zeros((n_labels, 2))
+        about_center = np.full(self.n_kinds, self._center is not None)
+        center = np.zeros((n, n_labels, 2)) if self._center is None else self._center
         flow = self.diffusion, self.decay, *self.secretion
         sub_steps = max(1.0, np.ceil(4 * self.diffusion + self.decay)) if any(flow) else 0.0
         chemistry = np.array([self.diffusion, self.decay, sub_steps, *self.secretion])
@@ -307,7 +324,9 @@ class Ensemble:
             contact=self.contact_norm * self.J,
             volume=np.stack([self.lam, self.V_target]),
             perimeter=np.stack([self.lam_P, self.P_target]) if outlined else None,
-            motility=np.stack([self.lam_act, np.maximum(self.max_act, 1), self.lam_ch, self.mu])
+            motility=np.stack(
+                [self.lam_act, np.maximum(self.max_act, 1), self.lam_ch, self.mu, about_center]
+            )
             if rich
             else None,
             chemistry=chemistry if rich else None,
@@ -328,6 +347,7 @@ class Ensemble:
             activity=self._activity if rich else None,
             concentration=self._concentration if rich else None,
             direction=self._direction if rich else None,
+            center=center if rich else None,
             fields=None if fields is None else _with_halo(fields),
             index=self._index,
             listed=np.zeros(n, np.int64) if self._listed_for != self.proposal else self._listed,

@@ -66,10 +66,12 @@ SCENARIOS = {
         _POLAR, size=60, n_cells=32, V_target=40, radius=15, guide="digit",
         stages=((2.0, 300.0), (1.5, 300.0), (1.0, 300.0)),
     ),
-    # contact energies, temperature and motion rule of the paper's Morpheus model; its contact
-    # normalization and the start are not known to us, so contact_norm 1/4 and a disc stand in
+    # The Morpheus model of experiment 2. Its contacts of 16 and 6 are per length of border, which
+    # it measures on a larger neighborhood; a straight border of length 1 has 3 Moore pairs, so
+    # that contact_norm 1/4 times 4/3 of them gives the same energy.
     "bipolar-motion": Scenario(
-        (16, 16, 6, 16, 6), 1.0, 149, 40, 150, 37, ((2.0, 2000.0),), "edges", "motion", 0.2
+        (64 / 3, 64 / 3, 8, 64 / 3, 8), 1.0, 149, 40, 150, 149 / 6, ((2.0, 2000.0),),
+        "edges", "motion", 0.2,
     ),
 }  # fmt: skip
 _ATTEMPTS = 1.0 / 100**2  # MCS of one border attempt on the paper's 100 x 100 lattice
@@ -168,7 +170,7 @@ def simulate_steps(
         end = chains.time + mcs
         while chains.time < end - 1e-9:
             if settings.guide == "motion":
-                chains.direction = motion(chains.frames, kind)
+                chains.center, chains.direction = motion(chains.frames, kind)
             chains.step(min(chunk, end - chains.time))
             yield Step(min(1.0, chains.time / total), f"{name}: T = {T:.2f}")
     return Simulation(chains.frames, kind, settings, angle, label)
@@ -232,21 +234,22 @@ def digit_fields(image: np.ndarray, size: int) -> np.ndarray:
         distance = ndimage.distance_transform_edt(image < 0.5)
     else:
         distance = ndimage.distance_transform_edt(image < 0.5)
-        distance = ndimage.zoom(distance, scale, order=3, mode="nearest")
+        distance = ndimage.zoom(distance, scale, order=3)
     if distance.shape != (size, size):
         raise ValueError(f"images must be square, got {image.shape} for size {size}")
     return np.stack([np.zeros_like(distance), np.zeros_like(distance), distance])
 
 
-def motion(frames: np.ndarray, kind: np.ndarray) -> np.ndarray:
-    """(n, N + 1, 2) directions of the paper's motion rule, along the columns.
+def motion(frames: np.ndarray, kind: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """(n, N + 1, 2) centers of the cells and directions of the paper's motion rule, along columns.
 
     Kind 1 outside 40-60 % of the width moves to the middle, kind 2 inside it moves outwards.
     """
-    width = frames.shape[2]
-    column = centers(frames, len(kind))[..., 1] / width
-    inwards, inside = np.sign(0.5 - column), np.abs(column - 0.5) < 0.1
-    push = np.where(kind[1:] == 1, inwards * ~inside, -inwards * inside)
-    direction = np.zeros((len(frames), len(kind), 2))
+    place = np.zeros((len(frames), len(kind), 2))
+    place[:, 1:] = centers(frames, len(kind))
+    off = place[:, 1:, 1] / frames.shape[2] - 0.5
+    push = np.where(kind[1:] == 1, -np.sign(off) * (np.abs(off) > 0.1), 0.0)
+    push += np.where(kind[1:] == 2, np.sign(off) * (np.abs(off) < 0.1), 0.0)
+    direction = np.zeros_like(place)
     direction[:, 1:, 1] = push
-    return direction
+    return place, direction

@@ -125,8 +125,10 @@ class CPM(Ensemble):
         kinds = kinds.copy()
         kinds[identity] = kind
         object.__setattr__(self, "kind", kinds)
-        if self._direction is not None and not len(dead):
-            self._direction = np.pad(self._direction, ((0, 0), (0, 1), (0, 0)))
+        if not len(dead):
+            for name in ("_direction", "_center"):
+                if (vectors := getattr(self, name)) is not None:
+                    setattr(self, name, np.pad(vectors, ((0, 0), (0, 1), (0, 0))))
         self.paint(rows, columns, identity)
         return identity
 
