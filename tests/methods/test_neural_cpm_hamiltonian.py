@@ -48,6 +48,8 @@ ARCHITECTURES = [
     {"padding": "zeros", "size": 26, "interactions": False},
     {"widths": (8, 12), "edge_widths": (4, 6), "pools": (2, 1)},
     {"size": (24, 36), "stride": (4, 6)},
+    {"size": 25, "stride": 2, "padding": "zeros", "pools": (2, 1)},
+    {"stride": 2, "interactions": False, "tail_widths": (16,), "tail_pools": (2,)},
 ]
 
 
@@ -103,7 +105,7 @@ def test_the_gradient_agrees_with_finite_differences_on_relaxed_masks(options):
 
 
 @pytest.mark.parametrize("options", ARCHITECTURES)
-def test_dense_matrices_are_the_convolutions(options):
+def test_the_fast_form_is_the_network_on_masks(options):
     model = small_model(**options)
     frames, kind, target, label = random_copies(random_frames(3, model.size), 20)
     fast = FastHamiltonian(model)
@@ -118,7 +120,7 @@ def test_dense_matrices_are_the_convolutions(options):
         )
 
 
-def test_dense_matrices_give_the_same_gradient_of_every_weight():
+def test_the_fast_form_gives_the_same_gradient_of_every_weight():
     model, frames = small_model(), random_frames(3)
     slopes = []
     for energy in (model(frames, KIND), NeuralEnergy.forward(model, frames, KIND)):

@@ -135,19 +135,18 @@ def test_one_proposal_a_step_is_the_serial_border_source_rule():
 
 
 def test_acceptance_follows_metropolis():
-    frames = np.repeat(aggregates(1), 2, 0)
-    sampler = sampling.ParallelSampler(CellSorting(), frames, KIND, 2, seed=10)
-    site, cost, tries = 5 * 24 + 3, 1.2, 4000  # a medium site left of a cell
-    accepted = 0
-    for _ in range(tries):
+    chains, rounds, cost = 500, 16, 1.2
+    frames = np.repeat(aggregates(1), chains, 0)
+    sampler = sampling.ParallelSampler(CellSorting(), frames, KIND, 1, seed=10)
+    site, accepted = 5 * 24 + 3, 0  # a medium site left of a cell
+    label = np.full((chains, 1), frames[0].ravel()[site + 1], np.int64)
+    target, delta = np.full((chains, 1), site), np.full((chains, 1), cost)
+    for _ in range(rounds):
         sampler.refresh(frames)
-        target = np.full((2, 2), site)
-        label = np.array([[frames[0].ravel()[site + 1], -1]] * 2, np.int64)
-        delta = np.full((2, 2), cost)
-        _parallel.accept(sampler.state, sampler.compiled, 0, 2, target, label, delta)
+        _parallel.accept(sampler.state, sampler.compiled, 0, chains, target, label, delta)
         accepted += int(sampler.state.counts[:, 0].sum())
-    p = np.exp(-cost)
-    assert abs(accepted / (2 * tries) - p) < 4 * np.sqrt(p * (1 - p) / (2 * tries))
+    p, n = np.exp(-cost), chains * rounds
+    assert abs(accepted / n - p) < 4 * np.sqrt(p * (1 - p) / n)
 
 
 def test_the_last_accepted_copy_onto_a_target_wins():

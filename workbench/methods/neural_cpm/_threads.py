@@ -1,8 +1,8 @@
 """Torch on few cores: one thread for each small product, and several long computations at a time.
 
 The products of small maps are too small to share between threads, and splitting them would make
-results depend on the number of cores. Independent computations are shared out instead. The engine
-has threads of its own (`ensemble`).
+results depend on the number of cores. Independent computations are shared out instead. Networks of
+the paper's size use what torch is set to. The engine has threads of its own (`ensemble`).
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ from workbench.steps import Step, Steps, run
 
 
 @contextmanager
-def one_thread() -> Iterator[None]:
-    """Inside, torch works on the calling thread alone; after, as before."""
+def one_thread(wanted: bool = True) -> Iterator[None]:
+    """Inside, if wanted, torch works on the calling thread alone; after, as before."""
     before = torch.get_num_threads()
-    torch.set_num_threads(1)
+    torch.set_num_threads(1 if wanted else before)
     try:
         yield
     finally:

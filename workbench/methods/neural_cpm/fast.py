@@ -1,9 +1,9 @@
-"""The Neural Hamiltonian of small maps as dense matrices (ours; it makes CPU training possible).
+"""The Neural Hamiltonian on lattices of identities, fast (ours; it makes CPU training possible).
 
-A 3x3 convolution on a 6x6 map is faster as one dense matrix, and affine maps in a row are one
-matrix. The embedding reads identities directly, and since the change of its output by one copy is
-known in closed form, a backward pass ends there and never touches the lattice. This is not another
-model: `hamiltonian.NeuralHamiltonian` holds the weights, and a test holds both equal.
+The embedding reads identities without masks, and since the change of its output by one copy is
+known in closed form, a backward pass ends there and never touches the lattice. On small maps, a
+3x3 convolution is faster as one dense matrix, and affine maps in a row are one matrix. This is not
+another model: `hamiltonian.NeuralHamiltonian` holds the weights, and a test holds both equal.
 
 Maps are flattened to (batch, cells, channels * sites).
 """
@@ -18,6 +18,7 @@ from torch import Tensor, nn
 from .hamiltonian import NeuralEnergy, NeuralHamiltonian, as_kind
 
 LARGEST_MATRIX = 600  # sites * channels up to which dense matrices won (measured, one core)
+LARGEST_CHUNK = 4_000_000  # numbers in the maps that one forward pass of `exact` holds
 
 
 def is_small(model: NeuralHamiltonian) -> bool:
@@ -119,9 +120,10 @@ class FastLayer:
 
 
 class FastHamiltonian(NeuralEnergy):
-    """`NeuralHamiltonian` with its present weights as dense matrices; differentiable in them.
+    """`NeuralHamiltonian` with its present weights, in dense matrices if that is faster.
 
-    Takes frames only (no relaxed masks): `first_order` and `exact` as in `NeuralEnergy`.
+    Differentiable in the weights. Takes frames only (no relaxed masks): `first_order` and `exact`
+    as in `NeuralEnergy`.
     """
 
     def __init__(self, model: NeuralHamiltonian):
@@ -129,7 +131,8 @@ class FastHamiltonian(NeuralEnergy):
         self._model = [model]  # in a list, so that its parameters are not registered twice
         kernel = model.layers[0].psi1.kernel_size[0]
         self.fast_layers, shifts, last = [], None, None
-        for layer, size in zip(model.layers, model.map_sizes, strict=False):
+        layers = model.layers if is_small(model) else ()
+        for layer, size in zip(layers, model.map_sizes, strict=False):
             if size != last:
                 shifts, last = shift_matrices(size, kernel, model.padding), size
             self.fast_layers.append(FastLayer(layer, size, shifts))
@@ -164,6 +167,8 @@ class FastHamiltonian(NeuralEnergy):
     def energy_of_maps(self, x: Tensor) -> Tensor:
         """Energies (batch,) of embedded frames."""
         model, n_cells = self._model[0], x.shape[1]
+        if not self.fast_layers:
+            return model.energy_of_maps(x.view(*x.shape[:2], -1, *model.map_sizes[0]))
         for layer in self.fast_layers[:-1]:
             x = layer(x)
         total = self.fast_layers[-1].summed(x)
@@ -219,12 +224,11 @@ class FastHamiltonian(NeuralEnergy):
         return change.sum(-1)
 
     @torch.no_grad()
-    def exact(
-        self, frames: Tensor, kind: Tensor, target: Tensor, label: Tensor, chunk: int = 64
-    ) -> Tensor:
+    def exact(self, frames: Tensor, kind: Tensor, target: Tensor, label: Tensor) -> Tensor:
         """Exact change of H (batch, P): each copy changes one site of the embedded maps."""
         batch, copies = target.shape
         x = self.embed(frames, kind)
+        chunk = max(1, min(64, LARGEST_CHUNK // x[0].numel()))
         old = frames.flatten(1).gather(1, target).long().flatten()
         patch, place = self.patch[target].flatten(), self.place[target].flatten()
         label, chain = label.flatten(), torch.arange(batch).repeat_interleave(copies)

@@ -122,7 +122,7 @@ class NeuralEnergy(nn.Module):
 
     @torch.no_grad()
     def exact(
-        self, frames: Tensor, kind: Tensor, target: Tensor, label: Tensor, chunk: int = 64
+        self, frames: Tensor, kind: Tensor, target: Tensor, label: Tensor, chunk: int = 16
     ) -> Tensor:
         """Exact change of H (batch, P) for the same copies, each made alone: P forward passes."""
         batch, copies = target.shape
@@ -294,7 +294,10 @@ class NeuralHamiltonian(NeuralEnergy):
 
     def energy(self, own: Tensor, kind: Tensor) -> Tensor:
         """Energies (batch,) of relaxed masks own (batch, cells + 1, H, W)."""
-        x = per_cell(self.embedding, self.inputs(own, kind))
+        return self.energy_of_maps(per_cell(self.embedding, self.inputs(own, kind)))
+
+    def energy_of_maps(self, x: Tensor) -> Tensor:
+        """Energies (batch,) of embedded cells (batch, cells + 1, C, h, w)."""
         for layer in self.layers:
             x = layer(x)
         # The 1x1 map is linear, so cells are summed first and its bias counts once for each.
@@ -302,12 +305,11 @@ class NeuralHamiltonian(NeuralEnergy):
         return self.head(self.tail(total).sum((-2, -1)))[:, 0]
 
     def prepared(self) -> NeuralEnergy:
-        """Dense matrices (`fast.FastHamiltonian`) when the maps are small, else this network."""
-        from .fast import FastHamiltonian, is_small
+        """`fast.FastHamiltonian`: reads identities without masks, small maps by dense matrices."""
+        from .fast import FastHamiltonian
 
-        return FastHamiltonian(self) if is_small(self) else self
+        return FastHamiltonian(self)
 
     def forward(self, frames: np.ndarray | Tensor, kind: Sequence[int] | Tensor) -> Tensor:
-        """Energies (batch,) of frames (batch, H, W); on small maps by dense matrices."""
-        fast = self.prepared()
-        return fast(frames, kind) if fast is not self else super().forward(frames, kind)
+        """Energies (batch,) of frames (batch, H, W), by the fast form."""
+        return self.prepared()(frames, kind)

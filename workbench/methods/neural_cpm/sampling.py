@@ -25,7 +25,8 @@ from ._checks import choice, number
 from ._threads import one_thread, together
 from .closure import CellSorting, Hamiltonian, parts
 from .ensemble import Ensemble
-from .hamiltonian import as_kind
+from .fast import is_small
+from .hamiltonian import NeuralHamiltonian, as_kind
 
 DELTAS = ("first_order", "exact")
 CHUNK = 8  # chains that move together; fixed, so that results do not depend on the threads
@@ -106,6 +107,11 @@ class ParallelSampler:
         self._seen = labels[:, 1:-1, 1:-1]
 
     @property
+    def small(self) -> bool:
+        """True if the network is small enough to run on one thread."""
+        return not isinstance(self.network, NeuralHamiltonian) or is_small(self.network)
+
+    @property
     def frames(self) -> np.ndarray:
         """A copy of the present frames (n, H, W), int32."""
         return self.chains.frames
@@ -141,7 +147,7 @@ class ParallelSampler:
             return False
         target, label, delta = self.proposals()
         if self.network is not None:
-            with one_thread():
+            with one_thread(self.small):
                 delta += self.neural_delta(target, label, self.delta)
         n = len(self._target)
         _parallel.accept(self.state, self.compiled, 0, n, self._target, self._label, self._delta)
@@ -167,7 +173,7 @@ class Samples:
 def _chunk_steps(sampler: ParallelSampler, steps: int, record_every: int) -> Steps[Samples]:
     """Advance the chains of one sampler."""
     record, recorded, done = [sampler.frames], [0], 0
-    with one_thread():
+    with one_thread(sampler.small):
         sampler.refresh()
     while done < steps and sampler.step():
         done += 1

@@ -211,13 +211,13 @@ def train_steps(
             decay = 0.5 * (1 + np.cos(np.pi * before))
             rate = optimizer.param_groups[0]["lr"] = lr * (final_lr + (1 - final_lr) * decay)
             positive = pictures.draw(chains)
-            with one_thread():
+            with one_thread(sampler.small):
                 sampler.refresh(pictures.starts(negatives, sampler.frames, p_reset))
             for _ in range(steps if negatives != "noise" else 0):
                 if not sampler.step():
                     break
                 yield Step(before, f"iteration {iteration} of {iterations}")
-            with one_thread():
+            with one_thread(sampler.small):
                 energy = model(np.concatenate([positive, sampler.frames]), kind)
                 data, samples = energy[:chains], energy[chains:]
                 gap = data.mean() - samples.mean()
