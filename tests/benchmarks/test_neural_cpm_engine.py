@@ -1,101 +1,42 @@
 """Speed of the cellular Potts engine against its peers, as ratios measured in the same run.
 
-Unit: equivalent uniform attempts per CPU second, that is sites x MCS / s, since engines skip null
-attempts in different ways. Run with `pytest -m benchmark -s` to see the table.
+Unit and cases: see `speed`. Run with `pytest -m benchmark -s` to see the tables.
 """
 
-import json
 import os
 import subprocess
-import time
 
 import numpy as np
 import pytest
 
-from workbench.methods.neural_cpm.lattice import CPM
+from workbench.methods.neural_cpm.speed import CASES, compare_speed, own_engine, per_second
 
 pytestmark = pytest.mark.benchmark
 
 ROUNDS = 5
-# side of the torus, side of the square cells, cells in a row, options
-CASES = {
-    "128 x 128": (128, 8, 16, {}),
-    "512 x 512": (512, 8, 64, {}),
-    "200 x 200, 100 cells": (200, 14, 10, {}),
-    "512 x 512, connected": (512, 8, 64, {"connected": True}),
-    "512 x 512, perimeter": (512, 8, 64, {"lam_P": 0.1, "P_target": 60.0}),
-}
-J, T = [[0, 16], [16, 8]], 10.0
-
-
-def per_second(run, sites, mcs):
-    """Attempts per CPU second of `run(mcs)`."""
-    start = time.process_time()
-    run(mcs)
-    return sites * mcs / (time.process_time() - start)
-
-
-def own_engine(size, side, n, options, **more):
-    cell = np.zeros((size, size), np.int32)
-    squares = np.arange(1, n * n + 1, dtype=np.int32).reshape(n, n)
-    cell[: n * side, : n * side] = np.kron(squares, np.ones((side, side), np.int32))
-    kind = np.minimum(np.arange(n * n + 1), 1)
-    return CPM(cell, kind, J, 1.0, side * side, T=T, contact_norm=1.0, **options, **more).step
-
-
-def glazier_engine(size, side, n, options):
-    native = pytest.importorskip("glazier._native", reason="glazier is not installed")
-    cell = {
-        "name": "A", "target_volume": float(side * side), "lambda_volume": 1.0,
-        "connected": options.get("connected", False),
-        "lambda_surface": options.get("lam_P", 0.0), "target_surface": options.get("P_target", 0.0),
-    }  # fmt: skip
-    model = json.dumps({
-        "name": "tiles", "width": size, "height": size, "types": [cell], "temperature": T,
-        "contact": [float(x) for row in J for x in row], "neighbour_order": 2, "seed": 1,
-        "steps": 1, "dump_every": 10**6, "initial": {"side": side, "nx": n, "ny": n},
-        "units": {"micron_per_site": 1.0, "minute_per_step": 1.0},
-    })  # fmt: skip
-    return lambda mcs: native.run(model, mcs)
-
-
-def without_set_up(run, sites, mcs):
-    """The same for an engine that builds its lattice in every call: 3 MCS are taken off."""
-    start = time.process_time()
-    run(3)
-    middle = time.process_time()
-    run(mcs + 3)
-    return sites * mcs / (time.process_time() - middle - (middle - start))
 
 
 @pytest.fixture(scope="module")
 def table():
     """Median rates of this engine and glazier, measured in turns, by case."""
-    found = {}
-    for name, (size, side, n, options) in CASES.items():
-        mcs = int(8e6 / size**2) + 1
-        own, peer = own_engine(size, side, n, options), glazier_engine(size, side, n, options)
-        own(3)
-        turns = range(ROUNDS)
-        pairs = [(per_second(own, size**2, mcs), without_set_up(peer, size**2, mcs)) for _ in turns]
-        found[name] = np.median(pairs, axis=0)
+    pytest.importorskip("glazier._native", reason="glazier is not installed")
+    found = compare_speed(tuple(CASES), ROUNDS, attempts=8e6)
     print(f"\n{'case':24}{'this M/s':>10}{'glazier M/s':>13}{'ratio':>8}")
-    for name, (own, peer) in found.items():
-        print(f"{name:24}{own / 1e6:10.1f}{peer / 1e6:13.1f}{own / peer:8.2f}")
-    return found
+    for speed in found:
+        print(f"{speed.case:24}{speed.own / 1e6:10.1f}{speed.peer / 1e6:13.1f}{speed.ratio:8.2f}")
+    return {speed.case: speed for speed in found}
 
 
 @pytest.mark.parametrize(
     ("case", "least"), [("512 x 512", 2.0), ("128 x 128", 2.0), ("512 x 512, connected", 3.0)]
 )
 def test_engine_is_faster_than_glazier(table, case, least):
-    own, peer = table[case]
-    assert own / peer >= least
+    assert table[case].ratio >= least
 
 
 def test_perimeters_cost_no_more_than_glazier_without_them(table):
     """The target is 15 M/s on a machine where glazier does 16.7 M/s on the plain case."""
-    assert table["512 x 512, perimeter"][0] / table["512 x 512"][1] >= 15 / 16.7
+    assert table["512 x 512, perimeter"].own / table["512 x 512"].peer >= 15 / 16.7
 
 
 def test_uniform_rule_beats_the_listed_ones_on_a_confluent_tissue():
