@@ -7,6 +7,7 @@ any Hamiltonian. The architecture is the teaching-scale one of this study, not t
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import torch
@@ -104,17 +105,10 @@ def train_classifier_steps(
 
 
 def train_classifier(
-    frames: np.ndarray,
-    kind: Sequence[int],
-    digits: Sequence[int],
-    epochs: int = 60,
-    batch: int = 32,
-    lr: float = 2e-3,
-    weight_decay: float = 1e-3,
-    seed: int = 0,
+    frames: np.ndarray, kind: Sequence[int], digits: Sequence[int], **options: Any
 ) -> DigitClassifier:
-    """`train_classifier_steps`, run to the end."""
-    return run(train_classifier_steps(frames, kind, digits, epochs, batch, lr, weight_decay, seed))
+    """`train_classifier_steps` with the same options, run to the end."""
+    return run(train_classifier_steps(frames, kind, digits, **options))
 
 
 def accuracy(

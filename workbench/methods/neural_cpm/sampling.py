@@ -224,17 +224,7 @@ def sample_steps(
 
 
 def sample(
-    model: Hamiltonian,
-    frames: np.ndarray,
-    kind: Sequence[int],
-    steps: int = 400,
-    n_parallel: int = 40,
-    delta: str = "first_order",
-    seed: int = 0,
-    record_every: int = 0,
-    workers: int = 2,
+    model: Hamiltonian, frames: np.ndarray, kind: Sequence[int], *rest: Any, **options: Any
 ) -> Samples:
-    """`sample_steps`, run to the end."""
-    return run(
-        sample_steps(model, frames, kind, steps, n_parallel, delta, seed, record_every, workers)
-    )
+    """`sample_steps` with the same arguments, run to the end."""
+    return run(sample_steps(model, frames, kind, *rest, **options))
