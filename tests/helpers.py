@@ -37,3 +37,22 @@ def alive(pid: int) -> bool:
         return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] != "Z"
     except (ProcessLookupError, FileNotFoundError):
         return False
+
+
+SMALL = {
+    "size": 40, "n_cells": 8, "V_target": 60.0, "mcs": 20, "simulations": 4, "recovery_iters": 20,
+    "bipolar_simulations": 4, "iters": 3, "chains": 2, "chain_steps": 2, "samples": 2,
+    "sample_steps": 10,
+}  # fmt: skip
+
+
+def small_parameters(**changes) -> Parameters:
+    """The quick preset of neural_cpm at a size that runs in a few seconds."""
+    return Parameters.preset("quick", **{**SMALL, **changes})
+
+
+def small_study(**changes):
+    """A finished study of that size."""
+    from workbench.methods.neural_cpm.study import run
+
+    return run(small_parameters(**changes), progress=False)

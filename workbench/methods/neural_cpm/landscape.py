@@ -142,7 +142,7 @@ class EnergyLandscape(pn.viewable.Viewer):
         )  # fmt: skip
         self.table = pn.pane.HTML(min_height=150, sizing_mode="stretch_width")
         self.hint = pn.pane.HTML(sizing_mode="stretch_width")
-        self.permute = pn.widgets.Button(name="Permute kinds", width=130)
+        self.permute = pn.widgets.Button(label="Permute kinds", width=130)
         self.permute.on_click(lambda event: self.view.do(self.aggregate.permute))
         self.view.param.watch(self._clicked, "selected")
         self.view.on_frame.append(lambda frame: self._refresh())

@@ -1,0 +1,173 @@
+"""The study of NeuralCPM: deterministic, cancelable, honest about what it did not test."""
+
+import itertools
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from helpers import small_parameters
+
+from workbench import steps as work
+from workbench.methods.neural_cpm import bipolar, experiments, findings, study
+from workbench.parameters import ParameterError
+
+
+@pytest.fixture(scope="module")
+def finished():
+    return study.run(small_parameters(), progress=False)
+
+
+def test_the_same_seed_gives_the_same_numbers(finished):
+    again = study.run(small_parameters(), progress=False)
+    assert again.values == finished.values
+    assert again.claims == finished.claims
+    other = study.run(small_parameters(seed=5), progress=False)
+    assert other.values != finished.values
+
+
+def test_every_experiment_of_the_quick_study_leaves_results(finished):
+    assert finished.complete
+    assert finished.law.sampled["uniform"].shape == (20,)
+    assert finished.tissue.frames.shape[1:] == (40, 40)
+    assert set(finished.recovered) == {"own"}
+    assert set(finished.bipolar.models) == {bipolar.CELL_SORTING, bipolar.CLOSURE}
+    assert len(finished.bipolar.exact) == len(finished.bipolar.first_order) > 10
+    assert all(np.isfinite(v) for v in finished.values.values())
+
+
+def test_a_claim_whose_experiment_did_not_run_is_not_tested(finished):
+    verdicts = {c.id: c.verdict for c in finished.claims}
+    assert set(verdicts) == {
+        "engine_law", "no_detailed_balance", "recovery_order", "recovery_error", "recovery_scaled",
+        "analytic_fails", "closure_works", "interactions_matter", "closure_matters", "stability",
+        "first_order", "digits",
+    }  # fmt: skip
+    assert verdicts["engine_law"] == verdicts["no_detailed_balance"] == "holds"
+    for claim in ("recovery_error", "closure_works", "interactions_matter", "digits"):
+        assert verdicts[claim] == "not tested"
+
+
+def test_the_paper_figures_are_unknown_and_not_invented(finished):
+    assert all(claim.paper is None for claim in finished.claims)
+
+
+def test_claims_fail_when_the_measurements_say_so(finished):
+    poles = finished.bipolar
+    model = poles.models[bipolar.CLOSURE]
+    analytic = poles.models[bipolar.CELL_SORTING]
+    trained = study.NeuralCPMStudy(small_parameters(weights="train"))
+    for share, verdict in ((0.5, "holds"), (0.7, "fails"), (1.2, "fails")):
+        bad = replace(model, rmse=share * analytic.rmse)
+        trained.bipolar = replace(poles, models={**poles.models, bipolar.CLOSURE: bad})
+        found = {c.id: c for c in findings.claims(trained)}["closure_works"]
+        assert (found.verdict, found.measured) == (verdict, pytest.approx(share))
+    assert {c.id: c for c in findings.claims(trained)}["stability"].verdict in ("holds", "fails")
+
+
+def test_seeds_must_all_stay_below_the_limit_of_each(finished):
+    poles = finished.bipolar
+    analytic = poles.models[bipolar.CELL_SORTING]
+    mixed = analytic.rmse.mean() * np.array([0.3, 0.3, 0.9])
+    trained = study.NeuralCPMStudy(small_parameters(weights="train"))
+    model = replace(poles.models[bipolar.CLOSURE], rmse=mixed)
+    trained.bipolar = replace(poles, models={**poles.models, bipolar.CLOSURE: model})
+    found = {c.id: c for c in findings.claims(trained)}["closure_works"]
+    assert found.measured == pytest.approx(0.5) and found.verdict == "fails"
+
+
+def test_recovery_counts_the_order_of_the_two_largest_energies():
+    truth = np.array([2.5, 1.0, 1.0, 4.5, 1.0, 0.5])
+    estimates = np.array([[2.4, 1, 1, 4.4, 1, 0.5], [4.4, 1, 1, 2.4, 1, 0.5]])
+    recovered = experiments.Recovered("own", truth, estimates, np.zeros(2), np.zeros(2), [])
+    assert findings._right_order(recovered) == [1.0, 0.0]
+    assert recovered.worst_relative_error == pytest.approx([0.04, 0.76])
+
+
+def test_a_cancelled_study_keeps_and_judges_what_is_finished():
+    seen = []
+
+    def stop() -> bool:
+        return seen[-1].message == "tissue"
+
+    with pytest.raises(work.Cancelled) as stopped:
+        work.run(study.steps(small_parameters()), on_step=seen.append, cancelled=stop)
+    partial = stopped.value.data
+    assert not partial.complete
+    assert partial.tissue is not None and partial.bipolar is None
+    verdicts = {c.id: c.verdict for c in partial.claims}
+    assert verdicts["engine_law"] == "holds" and verdicts["analytic_fails"] == "not tested"
+
+
+def test_progress_never_goes_back_and_steps_come_often():
+    seen = []
+    work.run(study.steps(small_parameters()), on_step=seen.append)
+    done = [step.done for step in seen]
+    assert all(b >= a - 1e-9 for a, b in itertools.pairwise(done))
+    assert done[-1] == pytest.approx(1.0)
+    assert len(seen) > 100
+
+
+def test_the_full_preset_trains_every_ablation_and_the_option_all_networks():
+    full = study.Parameters.preset("full")
+    assert set(bipolar.plan(full)) == {bipolar.CLOSURE, bipolar.BLIND, bipolar.ALONE}
+    more = study.Parameters.preset("full", other_networks=True)
+    assert {"one NH layer + CNN", "plain CNN", "graph network"} < set(bipolar.plan(more))
+    assert set(experiments.scenarios(full)) == {"A", "B", "D", "F"}
+
+
+@pytest.mark.slow
+def test_ablations_baselines_scenarios_and_selection_run_at_a_tiny_size():
+    tiny = small_parameters(
+        weights="train", ablations=True, other_networks=True, all_scenarios=True, select_every=2,
+        recovery_seeds=2, train_seeds=2,
+    )  # fmt: skip
+    result = study.run(tiny, progress=False)
+    assert set(result.recovered) == {"A", "B", "D", "F"} and result.persistent is not None
+    assert len(result.bipolar.models) == 8
+    assert all(m.rmse.shape == (2,) for m in result.bipolar.models.values())
+    tested = {c.id for c in result.claims if c.verdict != "not tested"}
+    assert {"interactions_matter", "closure_matters", "persistent_worse", "recovery_D"} <= tested
+
+
+def test_the_contact_norm_changes_pictures_and_fit_alike():
+    """With c four times as large and J a quarter, the pictures are the same."""
+    own = experiments.own_scenario(small_parameters())
+    quarter = small_parameters(contact_norm=1.0, **{n: getattr(small_parameters(), n) / 4 for n in
+                                         ("J01", "J02", "J11", "J12", "J22")})  # fmt: skip
+    first = work.run(experiments.recovery_steps(small_parameters(), own, "own"))
+    second = work.run(experiments.recovery_steps(quarter, experiments.own_scenario(quarter), "own"))
+    assert np.array_equal(
+        first.fits[0].data_statistics[0, 5:], second.fits[0].data_statistics[0, 5:]
+    )
+    assert second.fits[0].data_statistics[0, :5] == pytest.approx(
+        4 * first.fits[0].data_statistics[0, :5]
+    )
+
+
+def test_temperature_scales_the_recovered_energy_back():
+    hot = small_parameters(temperature=2.0, recovery_iters=10)
+    result = work.run(experiments.recovery_steps(hot, experiments.own_scenario(hot), "own"))
+    assert result.estimates[0] == pytest.approx(2.0 * result.fits[0].values)
+
+
+@pytest.mark.parametrize(
+    ("values", "words"),
+    [
+        ({"n_cells": 5000}, "do not fit on size = 60"),
+        ({"stride": 5, "weights": "train"}, "does not divide bipolar_size = 36"),
+        ({"widths": [8], "weights": "train"}, "must have the same length"),
+        ({"widths": [4, 4]}, "weights = 'stored' are for the default network, but widths"),
+        ({"closure": False}, "use weights = 'train'"),
+    ],
+)
+def test_settings_that_contradict_each_other_are_refused(values, words):
+    with pytest.raises(ParameterError, match=words):
+        study.Parameters.preset("quick", **values)
+
+
+def test_the_paper_preset_is_announced_as_long_and_builds_its_network():
+    paper = study.Parameters.preset("paper")
+    assert "need an accelerator" in paper.caution()
+    assert study.Parameters().caution() == ""
+    network = bipolar.network(paper, True, 0)
+    assert network.size == (149, 149)
