@@ -39,6 +39,9 @@ PER_KIND = {
     "lam": 0, "V_target": 1, "lam_P": 0, "P_target": 0, "lam_act": 0, "max_act": 1,
     "lam_ch": None, "mu": None, "secretion": None, "coupling": None, "connected": 0,
 }  # fmt: skip
+# stands for temperature 0: finite, as the kernels assume, and so large against rounding errors
+# that a copy without a price is still accepted
+COLD = 1e-9
 
 
 @cache
@@ -300,8 +303,8 @@ class Ensemble:
             return self._state, self._model
         (height, width), n, n_labels = self.shape, self.n_chains, len(self.kind)
         fields = self._fields()
-        rich = any(x.any() for x in (self.lam_act, self.lam_ch, self.mu, self.secretion))
-        rich = rich or self._concentration is not None
+        flow = self.diffusion, self.decay, *self.secretion
+        rich = any(flow) or any(x.any() for x in (self.lam_act, self.lam_ch, self.mu))
         outlined = rich or self.lam_P.any()
         if fields is None and rich:
             fields = np.zeros((1, self.n_kinds, height, width))
@@ -314,7 +317,6 @@ class Ensemble:
                 self.direction = np.zeros((n_labels, 2))
         about_center = np.full(self.n_kinds, self._center is not None)
         center = np.zeros((n, n_labels, 2)) if self._center is None else self._center
-        flow = self.diffusion, self.decay, *self.secretion
         sub_steps = max(1.0, np.ceil(4 * self.diffusion + self.decay)) if any(flow) else 0.0
         chemistry = np.array([self.diffusion, self.decay, sub_steps, *self.secretion])
         model = Model(
@@ -332,7 +334,7 @@ class Ensemble:
             chemistry=chemistry if rich else None,
             connected=self.connected > 0,
             loose=_LOOSE,
-            inverse_T=1.0 / max(self.T, 1e-300),  # finite: the kernels assume finite numbers
+            inverse_T=1.0 / max(self.T, COLD),
         )
         listed = self.proposal != "uniform"
         size = (8 if self.proposal == "edges" else 1) * self._label.shape[1]
