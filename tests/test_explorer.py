@@ -1,6 +1,8 @@
 """The explorer without a browser: settings, long work, errors on the page, the still."""
 
 import asyncio
+import subprocess
+import sys
 import time
 from typing import ClassVar
 
@@ -187,6 +189,18 @@ def test_in_a_report_it_shows_a_still_with_its_settings(monkeypatch):
     page = bundle["text/html"]
     assert "data:image/png;base64,iVBORw==" in page
     assert ">7<" in page and "Pieces of &lt;work&gt;" in page and "<script" not in page
+
+
+def test_front_ends_that_speak_only_ipywidgets_get_an_ipywidget():
+    # In a process of its own: the choice of comms is global to Panel.
+    code = (
+        "from IPython.testing.globalipapp import start_ipython; start_ipython()\n"
+        "import panel as pn; pn.extension(comms='ipywidgets')\n"
+        "from workbench.explorer import Explorer; from workbench.parameters import Parameters\n"
+        "print(sorted(Explorer(Parameters())._repr_mimebundle_()[0]))"
+    )
+    said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert "application/vnd.jupyter.widget-view+json" in said.stdout
 
 
 def test_a_still_may_be_html():

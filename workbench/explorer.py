@@ -277,10 +277,11 @@ class Explorer(pn.viewable.Viewer):
 
     def _finish_report(self, paths: dict[str, str]) -> None:
         page = Path(paths["html"])
-        self.status.object += f" The report is <code>{html.escape(str(page))}</code>"
+        here = page.relative_to(Path.cwd()) if page.is_relative_to(Path.cwd()) else page
+        self.status.object += f" The report is <code>{html.escape(str(here))}</code>"
         self.links.objects = [
             pn.widgets.FileDownload(
-                str(page), filename=page.name, label="Download the report", width=230
+                str(page), filename=page.name, label="Download the report", margin=(4, 0)
             )
         ]
 

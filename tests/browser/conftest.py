@@ -40,7 +40,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.browser)
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")  # while Playwright runs, no other test can use asyncio.run
 def browser() -> Iterator:
     """A headless Chromium driven by Playwright."""
     playwright = pytest.importorskip("playwright.sync_api")

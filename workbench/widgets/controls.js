@@ -80,7 +80,7 @@ function render({ model, el }) {
     const id = `wc-${Math.random().toString(36).slice(2)}`;
     const label = make("label", { for: id }, make("span", { class: "name" }, row.label));
     if (row.unit) label.append(make("span", { class: "unit" }, row.unit));
-    const note = { id, "aria-description": row.doc };
+    const note = { id, "aria-label": row.label, "aria-description": row.unit ? `${row.doc} [${row.unit}]` : row.doc };
     let show, parts, kind = "wide";
     if (row.type === "bool") {
       const box = make("input", { type: "checkbox", ...note, onchange: () => commit(row.name, box.checked) });

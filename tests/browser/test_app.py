@@ -1,0 +1,93 @@
+"""`workbench app` in a real browser: from the gallery to a living tissue that obeys its sliders."""
+
+import time
+
+import pytest
+
+
+@pytest.fixture(scope="session")
+def app_url(serve):
+    return serve(command=["-m", "workbench", "app", "--no-browser"])
+
+
+@pytest.fixture
+def tissue(page, app_url):
+    """The page of neural_cpm, reached through the gallery."""
+    page.goto(app_url)
+    page.get_by_role("link", name="NeuralCPM").click()
+    page.locator(".lv[data-live=true]").wait_for(timeout=60_000)
+    return page
+
+
+def rate(page):
+    return int(page.locator(".lv").get_attribute("data-rate"))
+
+
+def pixels(page):
+    return page.locator(".lv canvas").evaluate("canvas => canvas.toDataURL()")
+
+
+def enter(page, name, value):
+    field = page.get_by_role("spinbutton", name=name, exact=True)
+    field.fill(str(value))
+    field.press("Enter")
+
+
+def test_the_tissue_plays_and_a_slider_acts_on_it(tissue):
+    before = pixels(tissue)
+    tissue.get_by_role("button", name="Play").click()
+    time.sleep(1)
+    slider = tissue.get_by_role("slider", name="temperature slider")
+    slider.focus()
+    for _ in range(60):
+        slider.press("ArrowRight")
+    time.sleep(1.5)
+    assert pixels(tissue) != before
+    # Heat shows: at this temperature far more copies are accepted than the 40 % at the start.
+    keys = tissue.get_by_role("img", name="Accepted copies").get_attribute("aria-label")
+    assert float(keys.rsplit(" ", 1)[1]) > 55
+
+
+def test_a_large_tissue_stays_fluent(tissue, capsys):
+    tissue.get_by_text("Lattice", exact=True).click()
+    enter(tissue, "size", 200)
+    enter(tissue, "n cells", 160)
+    tissue.get_by_role("slider", name="Speed").fill("5")  # 2^5 MCS a frame
+    tissue.get_by_text("32 MCS/frame").wait_for()
+    tissue.get_by_role("button", name="Play").click()
+    time.sleep(4)
+    with capsys.disabled():
+        print(f"\ntissue of 200 x 200 sites, 32 MCS a frame: {rate(tissue)} frames/s")
+    assert rate(tissue) >= 5  # about 30 on an idle machine
+
+
+def test_a_click_puts_a_copy_attempt_under_the_lens(tissue):
+    box = tissue.locator(".lv canvas").bounding_box()
+    tissue.mouse.click(box["x"] + 3, box["y"] + 3)
+    tissue.get_by_text("nothing can be copied here").wait_for()
+    tissue.get_by_role("combobox", name="Color by").select_option("field")
+    tissue.get_by_text("least ΔH", exact=True).wait_for()
+    border = tissue.evaluate("""() => {
+      const find = (root) => { for (const e of root.querySelectorAll('*')) {
+        if (e.matches('canvas[role=img]')) return e;
+        const inside = e.shadowRoot && find(e.shadowRoot);
+        if (inside) return inside; } };
+      const canvas = find(document), n = canvas.width;
+      const row = canvas.getContext('2d').getImageData(0, canvas.height >> 1, n, 1).data;
+      for (let x = 0; x < n; x++) if (row[4 * x] < 40) return x / n; }""")
+    tissue.mouse.click(box["x"] + border * box["width"], box["y"] + box["height"] / 2)
+    tissue.get_by_text("after the cheapest copy").wait_for()
+    tissue.get_by_text("accepted at T = 1").wait_for()
+
+
+def test_two_visitors_share_nothing(tissue, browser, app_url):
+    other = browser.new_page()
+    other.goto(app_url + "neural_cpm")
+    other.locator(".lv[data-live=true]").wait_for(timeout=60_000)
+    enter(tissue, "temperature", 5)
+    tissue.get_by_role("button", name="Play").click()
+    time.sleep(1)
+    assert int(other.locator(".lv").get_attribute("data-frames")) == 1
+    value = other.get_by_role("spinbutton", name="temperature", exact=True).input_value()
+    assert value == "1"
+    other.close()
