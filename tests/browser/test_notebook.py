@@ -1,4 +1,4 @@
-"""The notebook of neural_cpm as a learner meets it in JupyterLab, and its report without network."""
+"""The notebook of neural_cpm in JupyterLab as a learner meets it, and its report offline."""
 
 import papermill
 import pytest
@@ -43,8 +43,10 @@ def test_the_notebook_runs_in_jupyterlab_and_its_tissue_obeys_the_slider(noteboo
     notebook.locator(".lv[data-live=true]").first.wait_for(timeout=120_000)
     notebook.get_by_text("python 3.").last.wait_for(timeout=180_000)  # the last cell has printed
     assert notebook.locator('[data-mime-type="application/vnd.jupyter.error"]').count() == 0
+    view = notebook.locator(".lv").first
+    view.scroll_into_view_if_needed()
     before = notebook.evaluate(PIXELS)
-    notebook.get_by_role("button", name="Play").first.click()
+    view.get_by_role("button", name="Play").click()
     notebook.wait_for_function(f"old => ({PIXELS})() !== old", arg=before)
     slider = notebook.get_by_role("slider", name="temperature slider")
     slider.focus()
