@@ -32,15 +32,18 @@ def block(in_width: int, width: int) -> nn.Sequential:
     """Two 3x3 convolutions and a max-pool."""
     return nn.Sequential(
         nn.Conv2d(in_width, width, 3, padding=1),
-        nn.ReLU(),
+        nn.SiLU(),
         nn.Conv2d(width, width, 3, padding=1),
-        nn.ReLU(),
+        nn.SiLU(),
         nn.MaxPool2d(2),
     )
 
 
 class DigitClassifier(nn.Module):
-    """(n, K, H, W) one-hot kind maps -> (n, 10) logits; any size from 8 x 8."""
+    """(n, K, H, W) one-hot kind maps -> (n, 10) logits; any size from 8 x 8.
+
+    SiLU as in the Hamiltonians: with ReLU some runs collapsed to a constant answer.
+    """
 
     def __init__(self, n_kinds: int = 2, seed: int = 0):
         super().__init__()
@@ -52,9 +55,9 @@ class DigitClassifier(nn.Module):
             self.head = nn.Sequential(
                 nn.Flatten(),
                 nn.Linear(64, 256),
-                nn.ReLU(),
+                nn.SiLU(),
                 nn.Linear(256, 32),
-                nn.ReLU(),
+                nn.SiLU(),
                 nn.Linear(32, N_DIGITS),
             )
 
