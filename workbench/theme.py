@@ -35,12 +35,12 @@ def notebook() -> None:
     """Load the one chart extension of a notebook and set the defaults of all charts."""
     import holoviews as hv
     import panel as pn
-    import panel.custom  # noqa: F401  before the extension: its script is stored inline with it
+    import panel.custom  # before the extension: its script is then stored inline with it
 
-    hv.extension(
-        "bokeh", logo=False, inline=True
-    )  # panel's extension too; another call stores all again
+    pn.config.inline = True  # style sheets too: without this, Panel asks a CDN for them
     pn.config.sizing_mode = "stretch_width"
+    # Loads Panel's extension too; a further call would store all scripts again.
+    hv.extension("bokeh", logo=False, inline=True)
     set_defaults()
 
 
@@ -50,7 +50,7 @@ def set_defaults() -> None:
     from holoviews import opts
 
     if "bokeh" not in hv.Store.loaded_backends():  # the app: no notebook extension came before
-        import holoviews.plotting.bokeh  # noqa: F401  registers the backend
+        import holoviews.plotting.bokeh  # registers the backend
 
         hv.Store.set_current_backend("bokeh")
     common = {"fontsize": {"title": 12, "labels": 11, "ticks": 9, "legend": 9}, "toolbar": "above"}

@@ -54,7 +54,8 @@ def build():
     )
     share = pn.widgets.FloatInput(name="share", value=0.1, start=0, end=1)
     share.param.watch(lambda event: view.do(lambda: setattr(source, "share", event.new)), "value")
-    replay = FramePlayer(np.stack([np.full((8, 8), k) for k in range(3)]), np.array([0, 1, 2]))
+    cells = np.stack([np.full((8, 8), k) for k in range(3)])
+    replay = FramePlayer(cells, np.array([0, 1, 2]), unit="frames")
     return pn.Column(view, share, pn.pane.HTML(replay._repr_html_()))
 
 

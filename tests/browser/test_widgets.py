@@ -67,15 +67,15 @@ def click_site(page, row, column, to=None):
 
 def test_play_moves_the_picture_at_a_good_rate_and_pause_stops_it(lattice, capsys):
     before = lattice.locator("canvas").evaluate(COLORS_OF_ROW)
-    lattice.get_by_role("button", name="Play").click()
+    lattice.get_by_role("button", name="Play", exact=True).click()
     time.sleep(3)
     rate = int(lattice.locator(".lv").get_attribute("data-rate"))
-    lattice.get_by_role("button", name="Pause").click()
+    lattice.get_by_role("button", name="Pause", exact=True).click()
     with capsys.disabled():
         print(f"\nLatticeView 256 x 256: {rate} frames/s")
     assert rate >= 10  # about 45 on an idle machine; the benchmark says how fast, this that it runs
     assert lattice.locator("canvas").evaluate(COLORS_OF_ROW) != before
-    lattice.get_by_role("button", name="Play").wait_for()
+    lattice.get_by_role("button", name="Play", exact=True).wait_for()
     time.sleep(0.3)
     count = frames(lattice)
     time.sleep(0.4)
@@ -83,7 +83,7 @@ def test_play_moves_the_picture_at_a_good_rate_and_pause_stops_it(lattice, capsy
 
 
 def test_a_parameter_changes_the_running_simulation(lattice):
-    lattice.get_by_role("button", name="Play").click()
+    lattice.get_by_role("button", name="Play", exact=True).click()
     wait_until(lambda: frames(lattice) > 5)
     lattice.get_by_label("share").fill("0")
     lattice.get_by_label("share").press("Enter")
@@ -107,9 +107,9 @@ def test_the_keyboard_plays_steps_resets_and_points(lattice):
     canvas.press("Shift+ArrowUp")
     lattice.get_by_text(re.compile(r"\(127, 128\) cell \d+ · \w+ · volume 1024")).wait_for()
     canvas.press(" ")
-    lattice.get_by_role("button", name="Pause").wait_for()
+    lattice.get_by_role("button", name="Pause", exact=True).wait_for()
     canvas.press(" ")
-    lattice.get_by_role("button", name="Play").wait_for()
+    lattice.get_by_role("button", name="Play", exact=True).wait_for()
 
 
 def test_everything_that_can_be_used_has_a_name(lattice):
@@ -184,7 +184,9 @@ def test_an_exported_notebook_keeps_the_last_frame_and_asks_for_nothing(offline_
     canvas.wait_for()
     assert "32 by 32 sites after 12 MCS" in canvas.get_attribute("aria-label")
     offline_page.get_by_text("Still picture").wait_for()
-    assert not offline_page.get_by_role("button", name="Play").is_visible()  # no dead controls
+    assert not offline_page.get_by_role(
+        "button", name="Play", exact=True
+    ).is_visible()  # no dead controls
     middle = canvas.evaluate(
         "c => Array.from(c.getContext('2d')"
         ".getImageData(c.width / 2 + 3, c.height / 2 + 3, 1, 1).data)"
@@ -220,6 +222,6 @@ def test_the_player_replays_offline_and_prints_its_last_frame(offline_page, tmp_
 def test_the_player_works_inside_a_panel_page(lattice):
     replay = lattice.get_by_role("group", name="Replay")
     replay.get_by_role("slider").fill("1")
-    replay.get_by_text("1 steps").wait_for()
+    replay.get_by_text("1 frames").wait_for()
     replay.get_by_role("button").click()
-    replay.get_by_text("2 steps").wait_for()
+    replay.get_by_text("2 frames").wait_for()
