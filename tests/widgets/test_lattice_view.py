@@ -112,7 +112,7 @@ def test_without_a_loop_a_step_acts_at_once():
     assert view.source.time == 6 and unpack(view.frame)[0]["time"] == 6
 
 
-def test_two_frames_are_ahead_of_the_browser_and_two_more_only_at_30_hertz():
+def test_two_frames_are_ahead_of_the_browser_and_two_more_only_at_a_pace():
     async def play():
         view = LatticeView(Counter(), speed=1)
         view.acknowledged = view._sent

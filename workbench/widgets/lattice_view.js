@@ -2,7 +2,7 @@
 // Plain ESM for Panel's AnyWidgetComponent: only model.get, set, save_changes and on are assumed.
 // A frame is one buffer: [header length, uint32][JSON header][cells | kinds | field], the last
 // part deflated when the header says so. A frame is acknowledged once drawn; Python sends no more
-// than two ahead. What the user does goes back as `gesture`, a short list of numbered items, so
+// than a few ahead. What the user does goes back as `gesture`, a short list of numbered items, so
 // that a batched or repeated message neither loses nor doubles one.
 
 const CSS = `

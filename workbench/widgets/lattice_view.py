@@ -1,7 +1,7 @@
 """LatticeView: a canvas that plays integer lattices, and the loop that feeds it from a source.
 
 The Python half of `lattice_view.js`. It knows nothing of any method: a `Source` computes frames,
-the view packs them into one buffer each, keeps at most two of them unacknowledged, and hands what
+the view packs them into one buffer each, keeps few of them unacknowledged, and hands what
 the user does (play, step, paint, kill, inspect) to the source between frames. Not a chart, and
 not a store of frames: the last one remains as a still in an exported page.
 """
@@ -25,8 +25,8 @@ from panel.custom import AnyWidgetComponent
 from workbench.widgets import images
 
 # Unacknowledged frames: unpaced ones are lost silently on the way to the browser. Notebooks hold
-# acknowledgments back by 50 ms, so two more may be under way if they are sent at 30 Hz or less.
-AHEAD, AHEAD_PACED, PACE_S = 2, 4, 1 / 30
+# acknowledgments back by 50 ms, so two more may be under way if they are sent at 40 Hz or less.
+AHEAD, AHEAD_PACED, PACE_S = 2, 4, 1 / 40
 CHUNK_S = 0.02  # the source works in pieces of about this length, so that clicks act at once
 
 
