@@ -126,8 +126,8 @@ def test_papermill_reads_name_type_default_and_help_from_the_cell(tmp_path):
 def test_in_a_kernel_only_the_parameter_cells_are_looked_at():
     namespace = {
         "get_ipython": None,
-        "In": ["", "temperature: float = 1.0  # T", "# Parameters\nsize = 20\n", "other = 3"],
-        "temperature": 1.0,
+        "In": ["", Example.cell(), "# Parameters\nsize = 20\n", "other: int = 3"],
+        **Example().to_papermill(),
         "size": 20,
         "other": 3,
         "later_variable": 7,
@@ -136,6 +136,17 @@ def test_in_a_kernel_only_the_parameter_cells_are_looked_at():
     namespace["In"][2] = "# Parameters\nsise = 20\n"
     namespace["sise"] = 20
     with pytest.raises(p.ParameterError, match="did you mean 'size'"):
+        Example.from_notebook(namespace)
+
+
+def test_an_edited_parameters_cell_counts_with_and_without_annotation():
+    namespace = {"get_ipython": None, **Example().to_papermill(), "temperature": 7.0}
+    edited = Example.cell().replace("temperature: float = 1.0", "temperature = 7.0")
+    namespace["In"] = ["", edited]
+    assert Example.from_notebook(namespace).temperature == 7.0
+    namespace["In"] = ["", edited.replace("temperature =", "temprature =")]
+    namespace["temprature"] = 7.0
+    with pytest.raises(p.ParameterError, match="did you mean 'temperature'"):
         Example.from_notebook(namespace)
 
 

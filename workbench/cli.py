@@ -273,9 +273,12 @@ def _sync(chosen: argparse.Namespace) -> int:
 
 
 def _seconds(text: str) -> float:
-    value = float(text)
+    try:
+        value = float(text)
+    except ValueError:
+        value = -1.0
     if not 0 < value < float("inf"):
-        raise ValueError
+        raise argparse.ArgumentTypeError(f"{text} is not allowed: a number of seconds above 0")
     return value
 
 

@@ -197,7 +197,7 @@ class Parameters(param.Parameterized):
         """
         history = namespace.get("In")
         if isinstance(history, list) and "get_ipython" in namespace:
-            given = _assigned(history)
+            given = _assigned(history, cls.names())
         else:
             given = [n for n, v in namespace.items() if n[:1] != "_" and isinstance(v, JSON_TYPES)]
         return cls(**{name: namespace[name] for name in given if name in namespace})
@@ -298,23 +298,25 @@ def _cell_note(p: Any) -> str:
     return note or p.kind
 
 
-def _assigned(history: list[str]) -> list[str]:
-    """Names assigned by the parameters cell (annotated) and by papermill's injected cell."""
+def _assigned(history: list[str], declared: list[str]) -> list[str]:
+    """Names assigned in the parameters cell (it holds most declared names) and in papermill's."""
     names: dict[str, None] = {}
     for source in history:
-        injected = source.lstrip().startswith("# Parameters")
-        if not injected and ": " not in source:
-            continue
         try:
             body = ast.parse(source).body
         except SyntaxError:  # a cell with magics is neither
             continue
-        for node in body:
-            if isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name):
-                names[node.target.id] = None
-            elif injected and isinstance(node, ast.Assign):
-                names.update((t.id, None) for t in node.targets if isinstance(t, ast.Name))
+        found = [t.id for n in body for t in _targets(n) if isinstance(t, ast.Name)]
+        injected = source.lstrip().startswith("# Parameters")
+        if injected or 2 * len(set(found) & set(declared)) > len(declared):
+            names.update(dict.fromkeys(found))
     return list(names)
+
+
+def _targets(node: ast.stmt) -> list[ast.expr]:
+    if isinstance(node, ast.AnnAssign):
+        return [node.target]
+    return node.targets if isinstance(node, ast.Assign) else []
 
 
 def _short(value: Any) -> str:

@@ -77,11 +77,11 @@ def make(
             raise ReportFailed(f"{method.slug}: {error}", final["ipynb"]) from None
         made["json"].write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
         made["html"].write_text(render(made["ipynb"], record, show_code), encoding="utf-8")
-        if browser:
-            print_pdf(browser, made["html"], made["pdf"])
-        for suffix, path in made.items():
-            if path.exists():
-                os.replace(path, final[suffix])
+        for suffix in ("ipynb", "html", "json"):
+            os.replace(made[suffix], final[suffix])
+        if browser:  # last: a failure to print does not take the report with it
+            print_pdf(browser, final["html"], made["pdf"])
+            os.replace(made["pdf"], final["pdf"])
     return Report(final["html"], final["ipynb"], final["json"], final["pdf"] if pdf else None)
 
 
@@ -226,7 +226,10 @@ def print_pdf(browser: str, page: Path, target: Path) -> None:
         ]  # fmt: skip
         if hasattr(os, "geteuid") and os.geteuid() == 0:
             command.insert(1, "--no-sandbox")  # Chromium refuses to run as root with it
-        done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+        try:
+            done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+        except subprocess.TimeoutExpired:
+            raise ReportFailed(f"{browser} did not print the PDF within 120 s") from None
     if done.returncode or not target.exists():
         reason = (done.stderr.strip().splitlines() or ["no message"])[-1]
         raise ReportFailed(f"{browser} could not print the PDF: {reason}")

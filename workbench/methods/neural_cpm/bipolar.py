@@ -33,7 +33,7 @@ from .measures import (
     variance_fraction,
 )
 from .recovery import fit_cellsort_steps
-from .sampling import ParallelSampler, sample, sample_steps
+from .sampling import ParallelSampler, sample_steps
 from .training import Training, train_many_steps
 
 CELL_SORTING, FIELD = "cell sorting", "cell sorting + field"
@@ -240,8 +240,10 @@ def _options(p: Parameters, validation: np.ndarray | None, kind: np.ndarray) -> 
     starts = permute_identities(validation[:16], np.random.default_rng(p.seed + STARTS + 1))
     wanted = moments(validation, kind)
 
-    def metric(model: Hamiltonian) -> float:
-        found = sample(model, starts, kind, p.sample_steps, p.n_parallel, p.delta, p.seed)
+    def metric(model: Hamiltonian) -> Steps[float]:
+        found = yield from sample_steps(
+            model, starts, kind, p.sample_steps, p.n_parallel, p.delta, p.seed
+        )
         return moment_rmse(moments(found.frames, kind), wanted)
 
     return {**options, "metric": metric, "metric_every": p.select_every}

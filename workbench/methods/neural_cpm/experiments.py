@@ -180,7 +180,8 @@ def recovery_steps(p: Parameters, scenario: Scenario, name: str, **options) -> S
         fit = yield from part(
             fit_cellsort_steps(
                 data.frames, data.kind, scenario.V_target, iters=p.recovery_iters, seed=seed,
-                contact_norm=p.contact_norm, **options,
+                contact_norm=p.contact_norm,
+                    proposal=scenario.proposal, **options,
             ),
             middle, end, "fit",
         )  # fmt: skip

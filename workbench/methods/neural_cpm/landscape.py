@@ -158,8 +158,8 @@ class EnergyLandscape(pn.viewable.Viewer):
         now = energies(source.model, source.cell, source.kind)
         self.table.object = str(energy_table(now, source.before))
         self.hint.object = (
-            f"Cell {source.chosen} ({KINDS[source.kind[source.chosen]]}) is chosen. Click a cell of "
-            "the other kind to exchange them, or color by price."
+            f"Cell {source.chosen} ({KINDS[source.kind[source.chosen]]}) is chosen. Click a cell "
+            "of the other kind to exchange them, or color by price."
             if source.chosen
             else "Click a cell."
         )

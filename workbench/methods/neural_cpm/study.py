@@ -99,7 +99,7 @@ class Parameters(BaseParameters):
         doc="Recover the scenarios A, B, D and F of the paper too")
 
     stride = Integer(6, bounds=(1, 36), unit="sites", group="Neural Hamiltonian",
-        doc="Stride of the embedding, stride x pools divides 36")
+        doc="Stride of the embedding, stride x pools divides bipolar_size")
     widths = Integers([8, 8], group="Neural Hamiltonian",
         doc="Channels of the NH layers")
     pools = Integers([1, 1], group="Neural Hamiltonian",
@@ -234,6 +234,12 @@ class NeuralCPMStudy(results.Study):
     bipolar: Bipolar | None = None
     digits: Digits | None = None
 
+    @property
+    def own(self) -> Recovered | None:
+        """The recovery shown first: of the reader's own scenario, or of scenario B."""
+        found = self.recovered or {}
+        return found.get("own", found.get("B"))
+
 
 def run(parameters: Parameters | None = None, progress: bool = True) -> NeuralCPMStudy:
     """The whole study with a progress bar; stopped by an interrupt, it returns what is finished."""
@@ -244,7 +250,11 @@ def run(parameters: Parameters | None = None, progress: bool = True) -> NeuralCP
         with work.Progress("NeuralCPM study") as bar:
             return work.run(steps(parameters), on_step=bar)
     except work.Cancelled as stopped:
-        return stopped.data
+        from . import findings
+
+        partial = stopped.data
+        partial.claims, partial.values = findings.claims(partial), findings.values(partial)
+        return partial
 
 
 def steps(p: Parameters) -> Steps[NeuralCPMStudy]:

@@ -6,6 +6,8 @@ page. Nothing is computed here beyond what a picture needs. The living tissue is
 
 from __future__ import annotations
 
+import functools
+from collections.abc import Callable
 from typing import Any
 
 import holoviews as hv
@@ -32,6 +34,19 @@ RULE_NAMES = {
 ENERGY_LABELS = ("J01", "J02", "J11", "J12", "J22", "λ")
 
 
+def needs_result(view: Callable[..., Any]) -> Callable[..., Any]:
+    """A view of an experiment that did not run (None), as after an interrupt, says so in words."""
+
+    @functools.wraps(view)
+    def shown(result: Any, *options: Any, **more: Any) -> Any:
+        if result is None:
+            return Html("<em>This experiment has not run: there is nothing to show.</em>")
+        return view(result, *options, **more)
+
+    return shown
+
+
+@needs_result
 def law_chart(law: Law) -> hv.Overlay:
     """Mean volume by copy rule: the engine on the exact chain, the Boltzmann law elsewhere."""
     names = [RULE_NAMES[rule] for rule in law.exact]
@@ -60,12 +75,14 @@ def volume_laws(law: Law) -> hv.Overlay:
     )
 
 
+@needs_result
 def tissue_replay(run: TissueRun) -> FramePlayer:
     """The simulated tissue as a replay."""
     caption = f"Tissue of {len(run.kind) - 1} cells: kind 1 orange, kind 2 blue"
     return FramePlayer(run.frames, run.kind, run.mcs, unit="MCS", caption=caption, width=420)
 
 
+@needs_result
 def tissue_chart(run: TissueRun) -> hv.Layout:
     """How the tissue sorts, and its energy by term, over time."""
     sorting = hv.Curve((run.mcs, run.sorting_index), "time [MCS]", "share of unlike contacts")
@@ -129,6 +146,20 @@ def contact_chart(recovered: Recovered, iteration: int, seed: int = 0) -> hv.Ove
     )  # fmt: skip
 
 
+@needs_result
+def recovery_pair(recovered: Recovered) -> hv.Layout:
+    """The parameters along the fit, as they are and after the best scalar."""
+    return recovery_chart(recovered) + recovery_chart(recovered, rescaled=True)
+
+
+@needs_result
+def contact_pair(recovered: Recovered) -> hv.Layout:
+    """Contacts of data and chains in the first iteration and in the last."""
+    last = len(recovered.fits[0].parameters) - 1
+    return contact_chart(recovered, 0) + contact_chart(recovered, last)
+
+
+@needs_result
 def recovery_errors(recovered: dict[str, Recovered]) -> hv.Overlay:
     """RMSE of each scenario over seeds, as it is and after the best scalar."""
     points = []
@@ -177,6 +208,22 @@ def aggregates(frames: np.ndarray, kind: np.ndarray, title: str, ellipses: bool 
     return hv.Overlay([row, *shapes])
 
 
+@needs_result
+def training_pair(result: bipolar.Bipolar) -> Any:
+    """Energies and gap of the networks that were trained first."""
+    trained = [m for m in result.models.values() if m.trainings]
+    return training_chart(trained[0].trainings) if trained else Html("<em>Not trained.</em>")
+
+
+@needs_result
+def price_chart(result: bipolar.Bipolar) -> Any:
+    """First-order against exact neural prices of the copies that the study compared."""
+    if result.exact is None:
+        return Html("<em>Not compared.</em>")
+    return first_order_chart(result.exact, result.first_order)
+
+
+@needs_result
 def bipolar_gallery(result: bipolar.Bipolar, n: int = 5) -> hv.Layout:
     """Data and what each model makes, all models from the same kind-permuted starts."""
     rows = [aggregates(result.data[:n], result.kind, "data")]
@@ -186,6 +233,7 @@ def bipolar_gallery(result: bipolar.Bipolar, n: int = 5) -> hv.Layout:
     return hv.Layout(rows).cols(1).opts(shared_axes=False, toolbar=None)
 
 
+@needs_result
 def bipolar_replay(result: bipolar.Bipolar, sample: int = 0) -> FramePlayer:
     """One permuted start under every model, side by side, to scrub through."""
     models = list(result.models.values())
@@ -198,6 +246,7 @@ def bipolar_replay(result: bipolar.Bipolar, sample: int = 0) -> FramePlayer:
     )  # fmt: skip
 
 
+@needs_result
 def rmse_chart(result: bipolar.Bipolar) -> hv.Overlay:
     """Error of each model's second moments, a dot a seed, with the noise floor of fresh data."""
     rows = [(name, value) for name, model in result.models.items() for value in model.rmse]
@@ -219,16 +268,18 @@ def rmse_chart(result: bipolar.Bipolar) -> hv.Overlay:
            ylim=(0, top), xrotation=12)  # fmt: skip
 
 
+@needs_result
 def consistency_table(result: bipolar.Bipolar) -> Html:
     """Fragments, stability and variance fractions of each model, as an HTML table."""
-    fraction = bipolar.variance_fraction(result.moments.mean(0))
+    fraction = bipolar.variance_fraction(result.moments).mean(0)
     rows = [["data", f"{result.data_fragmented:.2f}", "–", *(f"{f:.2f}" for f in fraction)]]
     for name, model in result.models.items():
         shares = model.fraction.mean(0)
         broken, stable = model.fragmented.mean(), model.stable.mean()
         rows.append([name, f"{broken:.2f}", f"{stable:.2f}", *(f"{f:.2f}" for f in shares)])
     header = [
-        "model", "cells in pieces (of 12)", "stable pictures", "variance along axis, kind 1",
+        "model", f"cells in pieces (of {len(result.kind) - 1})", "stable pictures",
+        "variance along axis, kind 1",
         "variance along axis, kind 2",
     ]  # fmt: skip
     return table_html(header, rows, caption="Means over samples and seeds")
@@ -332,7 +383,7 @@ def results_of(finished: study.NeuralCPMStudy) -> dict[str, Any]:
 
 
 def _recovery_view(finished: study.NeuralCPMStudy) -> Any:
-    first = next(iter(finished.recovered.values()))
+    first = finished.own
     return pn.Column(
         recovery_chart(first), recovery_chart(first, rescaled=True),
         pn.Row(contact_chart(first, 0), contact_chart(first, len(first.fits[0].parameters) - 1)),
