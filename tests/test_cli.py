@@ -101,7 +101,9 @@ def test_list_and_show_answer_within_half_a_second():
 def test_report_takes_preset_file_and_words_later_ones_winning(capsys, write_notebook, tmp_path):
     write_notebook(RECORD)
     values = tmp_path / "values.yaml"
-    values.write_text("temperature: 3\nlam: 0.7\nwidths: [4, 4]\n", encoding="utf-8")
+    values.write_text(
+        "temperature: 3\nlam: 0.7\nwidths: [4, 4]\nweights: train\n", encoding="utf-8"
+    )
     words = ["report", "neural-cpm", "--preset", "quick", "-f", str(values)]
     words += ["-p", "temperature", "4", "--out", str(tmp_path / "out"), "--json"]
     code, out, err = run(capsys, *words)
@@ -110,7 +112,7 @@ def test_report_takes_preset_file_and_words_later_ones_winning(capsys, write_not
     assert set(paths) == {"html", "notebook", "results"}
     record = json.loads(open(paths["results"], encoding="utf-8").read())
     assert record["preset"] == "quick"
-    assert record["changed"] == ["lam", "temperature", "widths"]
+    assert record["changed"] == ["lam", "temperature", "widths", "weights"]
     assert record["parameters"]["temperature"] == 4.0
     assert "neural_cpm" in err and "%" in err, "progress is shown in the terminal"
     code, out, _ = run(capsys, "scorecard", str(tmp_path / "out"))

@@ -39,6 +39,7 @@ def test_a_claim_whose_experiment_did_not_run_is_not_tested(finished):
     verdicts = {c.id: c.verdict for c in finished.claims}
     assert set(verdicts) == {
         "engine_law", "no_detailed_balance", "recovery_order", "recovery_error", "recovery_scaled",
+        "recovery_A", "recovery_B", "recovery_D", "recovery_F", "persistent_worse",
         "analytic_fails", "closure_works", "interactions_matter", "closure_matters", "stability",
         "first_order", "digits",
     }  # fmt: skip

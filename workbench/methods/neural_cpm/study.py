@@ -93,7 +93,7 @@ class Parameters(BaseParameters):
         doc="Training pictures for the recovery of the energy")
     recovery_iters = Integer(300, bounds=(10, 5000), unit="iterations", group="Recovery",
         doc="Iterations of contrastive divergence")
-    recovery_seeds = Integer(3, bounds=(1, 20), unit="seeds", group="Recovery",
+    recovery_seeds = Integer(2, bounds=(1, 20), unit="seeds", group="Recovery",
         doc="Repetitions of the recovery")
     all_scenarios = Boolean(False, group="Recovery",
         doc="Recover the scenarios A, B, D and F of the paper too")
@@ -123,7 +123,7 @@ class Parameters(BaseParameters):
         doc="What makes the two poles, external fields or the motion rule of the paper")
     iters = Integer(300, bounds=(1, 10000), unit="iterations", group="Training",
         doc="Training iterations of the Neural Hamiltonian")
-    train_seeds = Integer(3, bounds=(1, 10), unit="seeds", group="Training",
+    train_seeds = Integer(2, bounds=(1, 10), unit="seeds", group="Training",
         doc="Networks trained, each from its own seed")
     select_every = Integer(0, bounds=(0, 10000), unit="iterations", group="Training",
         doc="Pick weights on a validation half this often, 0 keeps the last")
@@ -166,7 +166,8 @@ class Parameters(BaseParameters):
         },
         "default": {},
         "full": {
-            "simulations": 24, "recovery_iters": 400, "all_scenarios": True,
+            "simulations": 24, "recovery_iters": 400, "recovery_seeds": 3, "train_seeds": 3,
+            "all_scenarios": True,
             "iters": 600, "select_every": 100, "samples": 32, "ablations": True, "digits": True,
         },
         # The official sizes (experiment 0 and 2): days on two cores, see `caution`.
