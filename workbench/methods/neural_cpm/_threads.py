@@ -31,8 +31,12 @@ def one_thread(wanted: bool = True) -> Iterator[None]:
         torch.set_num_threads(before)
 
 
-def together(jobs: Sequence[Callable[[], Steps[Any]]], workers: int = 2) -> Steps[list[Any]]:
-    """Run generators of steps on `workers` threads; returns their results in order.
+def together(
+    jobs: Sequence[Callable[[], Steps[Any]]], workers: int | None = None
+) -> Steps[list[Any]]:
+    """Run generators of steps on `workers` threads (None: one each); results in order.
+
+    More threads than cores is fine: three equal jobs share two cores better than in two rounds.
 
     Each `Step` carries the list of the latest data of all (None before the first). Closing the
     generator closes them all. The first error of a job is raised once the others have stopped.
@@ -48,7 +52,7 @@ def together(jobs: Sequence[Callable[[], Steps[Any]]], workers: int = 2) -> Step
         finally:
             reports.put((number, None))
 
-    pool = ThreadPoolExecutor(workers, "neural_cpm")
+    pool = ThreadPoolExecutor(workers or len(jobs), "neural_cpm")
     try:
         futures = [pool.submit(work, number) for number in range(len(jobs))]
         running = len(jobs)

@@ -10,6 +10,8 @@ Maps are flattened to (batch, cells, channels * sites).
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 import numpy as np
 import torch
 import torch.nn.functional as F
@@ -28,6 +30,7 @@ def is_small(model: NeuralHamiltonian) -> bool:
     return sites * widest <= LARGEST_MATRIX and not len(model.tail)
 
 
+@lru_cache(32)
 def shift_matrices(size: tuple[int, int], kernel: int, padding: str) -> Tensor:
     """(kernel * kernel, sites, sites): entry (k, p, q) counts how often tap k at p reads q."""
     rows, columns = size
@@ -41,6 +44,22 @@ def shift_matrices(size: tuple[int, int], kernel: int, padding: str) -> Tensor:
     tap, site = np.nonzero(inside)
     shift[tap, site, (r % rows * columns + c % columns)[inside]] = 1.0
     return torch.from_numpy(shift)
+
+
+@lru_cache(32)
+def patches(
+    size: tuple[int, int], map_size: tuple[int, int], stride: tuple[int, int]
+) -> tuple[Tensor, Tensor]:
+    """For each site of the lattice, flat: its patch (map site), and its place in the patch.
+
+    Sites that zero padding cuts off have the extra place sh * sw, where all weights are zero.
+    """
+    (h, w), (sh, sw) = map_size, stride
+    row, column = np.divmod(np.arange(np.prod(size)), size[1])
+    seen = (row < h * sh) & (column < w * sw)
+    patch = np.where(seen, row // sh * w + column // sw, 0)
+    place = np.where(seen, row % sh * sw + column % sw, sh * sw)
+    return torch.from_numpy(patch), torch.from_numpy(place)
 
 
 class Affine:
@@ -136,12 +155,7 @@ class FastHamiltonian(NeuralEnergy):
             if size != last:
                 shifts, last = shift_matrices(size, kernel, model.padding), size
             self.fast_layers.append(FastLayer(layer, size, shifts))
-        # Patches that zero padding cuts off belong to no map site; copies there change nothing.
-        (h, w), (sh, sw) = model.map_sizes[0], model.stride
-        row, column = np.divmod(np.arange(np.prod(self.size)), self.size[1])
-        seen = (row < h * sh) & (column < w * sw)
-        self.patch = torch.from_numpy(np.where(seen, row // sh * w + column // sw, 0))
-        self.place = torch.from_numpy(np.where(seen, row % sh * sw + column % sw, sh * sw))
+        self.patch, self.place = patches(self.size, model.map_sizes[0], model.stride)
         weight = model.embedding.weight.flatten(2).permute(1, 2, 0)
         self.own = F.pad(weight[0], (0, 0, 0, 1))  # (places + 1, C), the last row is zero
         self.kinds = F.pad(weight[1:], (0, 0, 0, 1))  # (K, places + 1, C)
@@ -152,9 +166,9 @@ class FastHamiltonian(NeuralEnergy):
         (h, w), (sh, sw) = model.map_sizes[0], model.stride
         labels = frames[:, : h * sh, : w * sw].reshape(-1, h, sh, w, sw)
         labels = labels.transpose(2, 3).reshape(len(frames), 1, h * w, sh * sw)
-        every = torch.arange(len(kind), dtype=frames.dtype)[:, None, None]
-        own = (labels == every).float()
         places = sh * sw
+        own = torch.zeros(len(frames), len(kind), h * w, places)
+        own.scatter_(1, labels.long(), 1.0)
         if model.interactions:
             id_to_kind = F.one_hot(kind, self.n_kinds + 1).float()
             kinds = (id_to_kind.T @ own.flatten(2)).view(len(frames), -1, h * w, places)

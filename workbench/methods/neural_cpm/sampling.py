@@ -193,12 +193,12 @@ def sample_steps(
     delta: str = "first_order",
     seed: int = 0,
     record_every: int = 0,
-    workers: int = 2,
+    workers: int | None = None,
 ) -> Steps[Samples]:
     """Advance a chain from each of `frames` (n, H, W) by `steps` parallel steps.
 
-    record_every: keep the frames each that many steps (0: the start only). workers: threads that
-    share the chains in chunks of `CHUNK`; they change no result. See `ParallelSampler`.
+    record_every: keep the frames each that many steps (0: the start only). workers: threads for
+    the chunks of `CHUNK` chains (None: one each); they change no result. See `ParallelSampler`.
     """
     number("steps", steps, 0)
     samplers = [

@@ -265,10 +265,10 @@ def train_many_steps(
     frames: np.ndarray,
     kind: Sequence[int],
     seeds: Sequence[int],
-    workers: int = 2,
+    workers: int | None = None,
     **options: Any,
 ) -> Steps[list[Training]]:
-    """Train each model with its seed, `workers` at a time on threads; options of `train_steps`.
+    """Train each model with its seed, `workers` at a time (None: all); options of `train_steps`.
 
     Results do not depend on `workers`: every training has its own random numbers. Each `Step`
     carries the list of trainings so far. Closing the generator stops them all.
@@ -287,7 +287,7 @@ def train_many(
     frames: np.ndarray,
     kind: Sequence[int],
     seeds: Sequence[int],
-    workers: int = 2,
+    workers: int | None = None,
     **options: Any,
 ) -> list[Training]:
     """`train_many_steps`, run to the end."""
