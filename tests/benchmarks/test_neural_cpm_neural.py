@@ -64,9 +64,6 @@ def test_dense_matrices_beat_convolutions_on_a_small_map(data):
     assert plain > 2 * dense
 
 
-@pytest.mark.xfail(
-    strict=False, reason="small tensors hold the interpreter lock: measured 2.2 times one, once"
-)
 def test_two_trainings_on_threads_take_less_than_twice_one(data):
     def trained(n: int) -> float:
         models = [closure(seed) for seed in range(n)]

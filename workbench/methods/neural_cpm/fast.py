@@ -17,6 +17,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from ._embedding import embed_labels, price_copies
 from .hamiltonian import NeuralEnergy, NeuralHamiltonian, as_kind
 
 LARGEST_MATRIX = 600  # sites * channels up to which dense matrices won (measured, one core)
@@ -159,6 +160,9 @@ class FastHamiltonian(NeuralEnergy):
         weight = model.embedding.weight.flatten(2).permute(1, 2, 0)
         self.own = F.pad(weight[0], (0, 0, 0, 1))  # (places + 1, C), the last row is zero
         self.kinds = F.pad(weight[1:], (0, 0, 0, 1))  # (K, places + 1, C)
+        self.n_sites = int(np.prod(model.map_sizes[0]))
+        tables = (self.patch, self.place, self.own, self.kinds, model.embedding.bias)
+        self._tables = (*(table.detach().numpy() for table in tables), model.interactions)
 
     def embed(self, frames: Tensor, kind: Tensor) -> Tensor:
         """Embedded frames (batch, cells + 1, C * sites): a sum over the sites of each patch."""
@@ -204,17 +208,21 @@ class FastHamiltonian(NeuralEnergy):
             )
         return self.energy_of_maps(self.embed(frames, kind))
 
-    def map_gradient(self, frames: Tensor, kind: Tensor) -> Tensor:
-        """dH/d embedded frames (batch, cells + 1, sites, C): one backward pass."""
-        x = self.embed(frames, kind).detach().requires_grad_()
+    def _maps(self, x: Tensor) -> np.ndarray:
+        """Flattened maps (batch, cells, C * sites) as (batch, cells, C, sites), the same memory."""
+        return x.view(*x.shape[:2], -1, self.n_sites).numpy()
+
+    def _slope(self, x: Tensor) -> Tensor:
+        """dH/dx of embedded frames x: one backward pass."""
+        x = x.detach().requires_grad_()
         with torch.enable_grad():
-            (slope,) = torch.autograd.grad(self.energy_of_maps(x).sum(), x)
-        return slope.view(*x.shape[:2], self.own.shape[1], -1).transpose(2, 3)
+            return torch.autograd.grad(self.energy_of_maps(x).sum(), x)[0].contiguous()
 
     @torch.no_grad()
     def gradient(self, frames: np.ndarray | Tensor, kind: Tensor) -> Tensor:
         """dH/d own (batch, cells + 1, H, W), see `NeuralEnergy.gradient`."""
-        slope = self.map_gradient(torch.as_tensor(frames), kind)[:, :, self.patch]
+        slope = self._slope(self.embed(torch.as_tensor(frames), kind))
+        slope = slope.view(*slope.shape[:2], -1, self.n_sites).transpose(2, 3)[:, :, self.patch]
         own = (slope * self.own[self.place]).sum(-1)
         seen = slope.sum(1, keepdim=True) if self._model[0].interactions else slope
         own = own + (seen * self.kinds[kind][:, self.place]).sum(-1)
@@ -223,19 +231,20 @@ class FastHamiltonian(NeuralEnergy):
     @torch.no_grad()
     def first_order(self, frames: Tensor, kind: Tensor, target: Tensor, label: Tensor) -> Tensor:
         """First-order change of H (batch, P); the gradient is read at the P targets only."""
-        slope = self.map_gradient(frames, kind)
-        old = frames.flatten(1).gather(1, target).long()
-        chain = torch.arange(len(frames))[:, None]
-        patch, place = self.patch[target], self.place[target]
-        into, out = slope[chain, label, patch], slope[chain, old, patch]
-        change = (into - out) * self.own[place]
-        if self._model[0].interactions:
-            seen = slope.sum(1)[chain, patch]
-            change = change + seen * (self.kinds[kind[label], place] - self.kinds[kind[old], place])
-        else:
-            change = change + into * self.kinds[kind[label], place]
-            change = change - out * self.kinds[kind[old], place]
-        return change.sum(-1)
+        labels, kinds = frames.flatten(1).numpy(), kind.numpy()
+        x = torch.empty(len(frames), len(kind), self.own.shape[1] * self.n_sites)
+        embed_labels(
+            labels, kinds, *self._tables, np.empty((self.own.shape[1], self.n_sites), np.float32),
+            self._maps(x),
+        )  # fmt: skip
+        slope = self._slope(x)
+        total, change = slope.sum(1, keepdim=True), torch.empty(target.shape)
+        patch, place, own, of_kind, _, together = self._tables
+        price_copies(
+            self._maps(slope), self._maps(total)[:, 0], labels, kinds, patch, place, own, of_kind,
+            together, target.numpy(), label.numpy(), change.numpy(),
+        )  # fmt: skip
+        return change
 
     @torch.no_grad()
     def exact(self, frames: Tensor, kind: Tensor, target: Tensor, label: Tensor) -> Tensor:
