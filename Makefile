@@ -21,7 +21,7 @@ help:
 
 .venv/.installed: .venv/.created pyproject.toml constraints.txt
 	@echo "Installing the pinned libraries into .venv (once, a few minutes) ..."
-	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e .
+	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[peers]'
 	$(BIN)/python -m workbench.warm
 	@touch $@
 

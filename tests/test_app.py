@@ -5,7 +5,7 @@ import socket
 
 import pytest
 
-from workbench import app, catalog
+from workbench import app, catalog, gallery
 
 
 def test_there_is_a_gallery_and_a_page_for_each_method():
@@ -25,7 +25,7 @@ def test_an_unknown_method_is_refused_with_the_nearest():
 
 def test_the_gallery_links_to_every_method_and_escapes_what_it_shows():
     method = dataclasses.replace(catalog.find("neural_cpm"), title="<A> & B")
-    page = app.gallery_html([method])
+    page = gallery.cards([method], lambda m: m.slug)
     assert 'href="neural_cpm"' in page and "&lt;A&gt; &amp; B" in page and "<A>" not in page
 
 

@@ -6,7 +6,6 @@ sessions. Not a public server: it listens on this machine unless told otherwise.
 
 from __future__ import annotations
 
-import base64
 import errno
 import html
 from collections.abc import Callable
@@ -16,59 +15,30 @@ import panel as pn
 
 from workbench import catalog, theme
 from workbench.explorer import problem
-from workbench.widgets.images import MEDIUM
+from workbench.gallery import cards as cards_of_methods
+from workbench.gallery import stored_records
 
 STYLE = f"""
-.wb-top, .wb-cards {{ font-family: {theme.FONT}; color: {theme.INK}; box-sizing: border-box;
+.wb-top {{ font-family: {theme.FONT}; color: {theme.INK}; box-sizing: border-box;
   max-width: 1232px; margin: 0 auto; }}
+.wb-page {{ max-width: 1232px; margin: 0 auto; padding: 8px 16px 40px; }}
 .wb-top {{ padding: 22px 16px 4px; }}
 .wb-top h1 {{ font-size: 26px; margin: 0 0 4px; font-weight: 650; }}
 .wb-top p {{ margin: 0 0 4px; color: {theme.MUTED}; font-size: 15px; line-height: 1.5; }}
 .wb-top a {{ color: {theme.OKABE_ITO["blue"]}; text-decoration: none; }}
-.wb-cards {{ padding: 8px 16px 40px; display: grid; gap: 20px;
-  grid-template-columns: repeat(auto-fill, minmax(260px, 1fr)); }}
-.wb-theme {{ grid-column: 1 / -1; font-size: 15px; margin: 14px 0 -8px; font-weight: 600; }}
-.wb-card {{ display: block; border: 1px solid {theme.GRID}; border-radius: 10px; overflow: hidden;
-  text-decoration: none; color: inherit; background: {theme.PAPER}; }}
-.wb-card:hover {{ border-color: {theme.OKABE_ITO["blue"]}; }}
-.wb-card:focus-visible {{ outline: 2px solid {theme.OKABE_ITO["blue"]}; outline-offset: 2px; }}
-.wb-card img {{ width: 100%; aspect-ratio: 16 / 9; object-fit: contain; display: block;
-  background: {MEDIUM}; }}
-.wb-card div {{ padding: 12px 16px 14px; }}
-.wb-card h2 {{ font-size: 16px; margin: 0 0 6px; }}
-.wb-card p {{ margin: 0 0 8px; font-size: 14px; line-height: 1.45; }}
-.wb-card small {{ color: {theme.MUTED}; }}
 """
-
-
-def gallery_html(methods: list[catalog.Method], here: str = "") -> str:
-    """The gallery as HTML: a card for each method, by theme, linking to `here/<slug>`."""
-    parts, group = [], None
-    for method in methods:
-        if method.theme != group:
-            group = method.theme
-            parts.append(f'<h2 class="wb-theme">{html.escape(group)}</h2>')
-        picture = ""
-        if method.thumbnail.exists():
-            data = base64.b64encode(method.thumbnail.read_bytes()).decode()
-            picture = f'<img alt="" src="data:image/png;base64,{data}">'
-        parts.append(
-            f'<a class="wb-card" href="{here}{method.slug}">{picture}<div>'
-            f"<h2>{html.escape(method.title)}</h2><p>{html.escape(method.summary)}</p>"
-            f"<small>{html.escape(method.level)} · reading {method.minutes.reading:g} min"
-            "</small></div></a>"
-        )
-    return (
-        f'<style>{STYLE}</style><header class="wb-top"><h1>Workbench</h1>'
-        "<p>New machine-learning methods to play with: move a slider, watch what happens, "
-        "run the study, and make a report of your settings.</p></header>"
-        f'<main class="wb-cards">{"".join(parts)}</main>'
-    )
 
 
 def gallery() -> pn.viewable.Viewable:
     """The page at /."""
-    return pn.pane.HTML(gallery_html(catalog.methods()), sizing_mode="stretch_width", margin=0)
+    cards = cards_of_methods(catalog.methods(), lambda m: m.slug, stored_records())
+    page = (
+        f'<style>{STYLE}</style><header class="wb-top"><h1>Workbench</h1>'
+        "<p>New machine-learning methods to play with: move a slider, watch what happens, "
+        f'run the study, and make a report of your settings.</p></header><main class="wb-page">'
+        f"{cards}</main>"
+    )
+    return pn.pane.HTML(page, sizing_mode="stretch_width", margin=0)
 
 
 def method_page(slug: str) -> pn.viewable.Viewable:

@@ -14,6 +14,7 @@ from typing import Any
 
 from workbench import catalog, scorecard, theme
 from workbench.theme import Html
+from workbench.widgets.images import MEDIUM
 
 STYLE = f"""
 .wb-cards {{ display: grid; gap: 20px; font-family: {theme.FONT}; color: {theme.INK};
@@ -23,7 +24,8 @@ STYLE = f"""
   overflow: hidden; text-decoration: none; color: inherit; background: {theme.PAPER}; }}
 .wb-cards a.wb-card:hover {{ border-color: {theme.OKABE_ITO["blue"]}; }}
 .wb-card:focus-visible {{ outline: 2px solid {theme.OKABE_ITO["blue"]}; outline-offset: 2px; }}
-.wb-card img {{ width: 100%; aspect-ratio: 16 / 9; object-fit: cover; display: block; }}
+.wb-card img {{ width: 100%; aspect-ratio: 16 / 9; object-fit: contain; display: block;
+  background: {MEDIUM}; }}
 .wb-card div {{ padding: 12px 16px 14px; }}
 .wb-card b {{ font-size: 16px; display: block; margin: 0 0 6px; }}
 .wb-card p {{ margin: 0 0 8px; font-size: 14px; line-height: 1.45; }}
@@ -32,12 +34,14 @@ STYLE = f"""
 
 
 def cards(
-    link: Callable[[catalog.Method], str], records: list[dict[str, Any]] | None = None
+    methods: list[catalog.Method],
+    link: Callable[[catalog.Method], str],
+    records: list[dict[str, Any]] | None = None,
 ) -> Html:
-    """All methods as linked cards with thumbnail, summary, minutes and the claims in `records`."""
+    """Methods as linked cards with thumbnail, summary, minutes and the claims in `records`."""
     held = {record["slug"]: scorecard.claims_of(record).held() for record in records or []}
     parts, group = [], None
-    for method in catalog.methods():
+    for method in methods:
         if method.theme != group:
             group = method.theme
             parts.append(f'<div class="wb-theme">{html.escape(group)}</div>')
@@ -57,11 +61,15 @@ def cards(
     return Html(f'<style>{STYLE}</style><div class="wb-cards">{"".join(parts)}</div>')
 
 
-def show(reports: str | Path | None = None) -> Html:
-    """The cards, linking to the notebooks beside this one, with claims from a folder of reports."""
+def stored_records(reports: str | Path | None = None) -> list[dict[str, Any]]:
+    """Records of the reports in a folder, by default `reports` beside the notebooks' folder."""
     folder = Path(reports) if reports else catalog.notebooks_folder().parent / "reports"
     try:
-        records = scorecard.read(folder)
+        return scorecard.read(folder)
     except ValueError:  # no reports yet: the cards say so
-        records = []
-    return cards(lambda method: f"{method.slug}.ipynb", records)
+        return []
+
+
+def show(reports: str | Path | None = None) -> Html:
+    """The cards, linking to the notebooks beside this one, with claims from a folder of reports."""
+    return cards(catalog.methods(), lambda m: f"{m.slug}.ipynb", stored_records(reports))

@@ -18,10 +18,12 @@ from pathlib import Path
 from subprocess import DEVNULL
 from typing import Any
 
+from workbench import _fast_import  # noqa: F401  isort: skip
 from jupyter_client.manager import AsyncKernelManager
 from papermill.clientwrap import PapermillNotebookClient
 from papermill.engines import NBClientEngine, papermill_engines
 from papermill.execute import execute_notebook
+from papermill.iorw import write_ipynb
 
 from workbench.steps import PROGRESS_MIME, Step
 
@@ -76,7 +78,11 @@ class _Engine(NBClientEngine):
             client.total = sum(_weight(cell) for cell in nb_man.nb.cells)
             # What the kernel process itself prints (not its cells) is noise in a terminal.
             environment = {**os.environ, **options["environment"]}
-            return client.execute(env=environment, stdout=DEVNULL, stderr=DEVNULL)
+            try:
+                return client.execute(env=environment, stdout=DEVNULL, stderr=DEVNULL)
+            except Exception:  # a dead kernel or a passed deadline: keep what has run
+                write_ipynb(nb_man.nb, options["output"])
+                raise
 
 
 papermill_engines.register("workbench", _Engine)
@@ -104,6 +110,9 @@ def execute(
             engine_name="workbench",
             kernel_name="python3",
             progress_bar=False,
+            # Saving after each cell would write the charts' scripts, 7 MB, forty times.
+            request_save_on_cell_execute=False,
+            output=str(output),
             deadline=time.monotonic() + timeout_s if timeout_s else None,
             on_step=on_step,
             environment=environment or {},

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import base64
 import datetime
+import importlib
 import json
 import os
 import re
@@ -16,6 +17,7 @@ import shlex
 import shutil
 import subprocess
 import tempfile
+import threading
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -93,10 +95,12 @@ def _execute(
     timeout_s: float | None,
     on_step: Callable[[Step], None] | None,
 ) -> None:
+    from workbench import kernels  # isort: skip  (first: it makes the imports below fast)
     from nbclient.exceptions import CellTimeoutError, DeadKernelError
     from papermill.exceptions import PapermillExecutionError
 
-    from workbench import kernels
+    # The exporter takes a second to import: on the second core, while the kernel works.
+    threading.Thread(target=importlib.import_module, args=("nbconvert.exporters",)).start()
 
     try:
         kernels.execute(

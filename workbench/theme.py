@@ -33,6 +33,7 @@ FONT = "system-ui, -apple-system, 'Segoe UI', Roboto, 'Helvetica Neue', Arial, s
 
 def notebook() -> None:
     """Load the one chart extension of a notebook and set the defaults of all charts."""
+    from workbench import _fast_import  # noqa: F401  isort: skip
     import holoviews as hv
     import panel as pn
     import panel.custom  # before the extension: its script is then stored inline with it

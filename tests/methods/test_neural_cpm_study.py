@@ -27,7 +27,7 @@ def test_the_same_seed_gives_the_same_numbers(finished):
 
 def test_every_experiment_of_the_quick_study_leaves_results(finished):
     assert finished.complete
-    assert finished.law.sampled["uniform"].shape == (20,)
+    assert finished.law.sampled["uniform"].shape == (40,)
     assert finished.tissue.frames.shape[1:] == (40, 40)
     assert set(finished.recovered) == {"own"}
     assert set(finished.bipolar.models) == {bipolar.CELL_SORTING, bipolar.CLOSURE}

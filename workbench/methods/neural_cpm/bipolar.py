@@ -20,6 +20,7 @@ from workbench.steps import Step, Steps, part
 
 from .baselines import ConvolutionalHamiltonian, graph_hamiltonian, one_layer_hamiltonian
 from .closure import CellSorting, Hamiltonian, Hybrid
+from .energy import volumes
 from .ensemble import permute_identities
 from .experiments import ANALYTIC_FIT, DATA, HELD_OUT, NETWORK, SAMPLING, STARTS
 from .generators import Simulation, simulate_steps
@@ -50,7 +51,8 @@ class Model:
     (S, n, H, W): final ones. moments (S, 2, 2): second moments of the cell centers, kind by (along,
     across) the axis, in sites^2, mean over samples; rmse (S,) against the data; fraction (S, 2):
     share of variance along the axis for each kind; fragmented (S,): mean number of cells in pieces;
-    stable (S,): share of frames that look like tissue; at_edge (S,): share that touch the edge.
+    stable (S,): share of frames that look like tissue; at_edge (S,): share that touch the edge;
+    volumes (S, 2): least and greatest volume of a cell, in sites.
     model: the first one; trainings: how they were trained (none for an analytic fit).
     """
 
@@ -64,6 +66,7 @@ class Model:
     fragmented: np.ndarray
     stable: np.ndarray
     at_edge: np.ndarray
+    volumes: np.ndarray
     model: Hamiltonian
     trainings: list[Training] = field(default_factory=list)
 
@@ -73,7 +76,8 @@ class Bipolar:
     """What the experiment returns.
 
     data (n, H, W), kind (N + 1,); moments (n, 2, 2) of the data; noise_floor (k,): RMSE of groups
-    of fresh data, as many as samples; data_fragmented: cells in pieces in the data; basis: the
+    of fresh data, as many as samples; starts_rmse: that of the kind-permuted starts;
+    data_fragmented: cells in pieces in the data; basis: the
     fitted cell-sorting energy; models by name; exact and first_order (a,): neural energy changes
     of the same copy attempts; training: name and state of what is being trained.
     """
@@ -82,6 +86,7 @@ class Bipolar:
     kind: np.ndarray
     moments: np.ndarray
     noise_floor: np.ndarray
+    starts_rmse: float
     data_fragmented: float
     basis: CellSorting
     models: dict[str, Model] = field(default_factory=dict)
@@ -155,10 +160,10 @@ def bipolar_steps(p: Parameters) -> Steps[Bipolar]:
     with warnings.catch_warnings():
         # An aggregate at the edge is counted in `Model.at_edge`; one warning each would be noise.
         warnings.filterwarnings("ignore", message="cells touch the edge")
-        result = _start(p, data, fresh, bases[0])
         # Every model starts from the same pictures: fresh data with permuted kinds.
         rng = np.random.default_rng(p.seed + STARTS)
         starts = permute_identities(fresh.frames[: p.samples], rng)
+        result = _start(data, fresh, starts, bases[0])
         result.models[CELL_SORTING] = yield from part(
             _sampled(CELL_SORTING, bases, starts, p, result), 0.12, 0.15, "sampling cell sorting"
         )
@@ -221,12 +226,13 @@ def _fits(p: Parameters, frames: np.ndarray, kind: np.ndarray, field: bool) -> S
     return fits
 
 
-def _start(p: Parameters, data: Simulation, fresh: Simulation, basis: CellSorting) -> Bipolar:
+def _start(data: Simulation, fresh: Simulation, starts: np.ndarray, basis: CellSorting) -> Bipolar:
     reference = moments(data.frames, data.kind)
     groups = np.split(fresh.frames, NOISE_GROUPS)
     floor = [moment_rmse(moments(group, data.kind), reference) for group in groups]
+    permuted = moment_rmse(moments(starts, data.kind), reference)
     broken = float(fragmented(data.frames).mean())
-    return Bipolar(data.frames, data.kind, reference, np.array(floor), broken, basis)
+    return Bipolar(data.frames, data.kind, reference, np.array(floor), permuted, broken, basis)
 
 
 def _options(p: Parameters, validation: np.ndarray | None, kind: np.ndarray) -> dict[str, Any]:
@@ -269,8 +275,14 @@ def _sampled(
         fragmented=np.array([fragmented(f).mean() for f in frames]),
         stable=np.array([stability(f, so_far.data) for f in frames]),
         at_edge=np.array([np.mean([touches_edge(one) for one in f]) for f in frames]),
+        volumes=np.array([_volume_range(f, len(so_far.kind)) for f in frames]),
         model=models[0],
     )  # fmt: skip
+
+
+def _volume_range(frames: np.ndarray, n_labels: int) -> tuple[int, int]:
+    sizes = volumes(frames, n_labels)[:, 1:]
+    return int(sizes.min()), int(sizes.max())
 
 
 def _deltas(

@@ -15,14 +15,6 @@ def _acceptance(answer) -> None:
     assert answer(-1.0, 0.0) == 1, "at T = 0 downhill copies are accepted"
 
 
-def _sorting_index(answer) -> None:
-    counts = np.zeros((3, 3))
-    counts[1, 1], counts[1, 2], counts[2, 2] = 30, 20, 50
-    assert np.isclose(answer(counts), 0.2), "20 of these 100 contacts between cells are unlike"
-    counts[0, 1] = 1_000
-    assert np.isclose(answer(counts), 0.2), "contacts with medium do not count"
-
-
 def _contrastive_gradient(answer) -> None:
     from .energy import contact_counts
 
@@ -34,17 +26,6 @@ def _contrastive_gradient(answer) -> None:
     given = np.asarray(answer(data_counts, chain_counts, 0.25))
     assert given.shape == (3, 3), "the answer has one number for each pair of kinds: shape (3, 3)"
     assert np.allclose(given, wanted), "it is c times (mean over data - mean over chains)"
-
-
-def _rescale(answer) -> None:
-    truth = np.array([2.5, 1.0, 1.0, 4.5, 1.0, 0.5])
-    assert np.isclose(answer(truth / 2, truth), 2.0), "half of the truth must be doubled"
-    noisy = truth + np.array([0.3, -0.2, 0.1, 0.2, -0.1, 0.0])
-    best = answer(noisy, truth)
-    error = np.sum((best * noisy - truth) ** 2)
-    assert all(
-        error <= np.sum((s * noisy - truth) ** 2) + 1e-12 for s in np.linspace(0.5, 1.5, 101)
-    ), "another factor brings the estimate closer to the truth"
 
 
 def _invariant_energy(answer) -> None:
@@ -71,20 +52,10 @@ acceptance = Exercise(
     _acceptance,
     "Treat delta <= 0 and T = 0 before dividing by the temperature.",
 )
-sorting_index = Exercise(
-    "Sorting index",
-    _sorting_index,
-    "Use counts[1, 1], counts[1, 2] and counts[2, 2]; row and column 0 are medium.",
-)
 contrastive_gradient = Exercise(
     "Gradient of contrastive divergence",
     _contrastive_gradient,
     "The energy is linear in J, so its derivative is the contact count times c.",
-)
-rescale = Exercise(
-    "Best scalar",
-    _rescale,
-    "Set the derivative of sum (s estimate - truth)^2 with respect to s to zero.",
 )
 invariant_energy = Exercise(
     "An energy that keeps the symmetries",

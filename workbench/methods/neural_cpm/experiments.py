@@ -46,7 +46,7 @@ class Law:
     sampled: dict[str, np.ndarray]
 
 
-def law_steps(seed: int, runs: int = 20, samples: int = 2_000) -> Steps[Law]:
+def law_steps(seed: int, runs: int = 40, samples: int = 1_000) -> Steps[Law]:
     """Compare the engine with the exact chain of each copy rule (claim 1)."""
     laws = {rule: stationary(**TINY, proposal=rule) for rule in LAWS}
     rules = [rule for rule in LAWS if rule != "boltzmann"]

@@ -13,6 +13,8 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import ArrayLike
 
+from workbench.data import cache_folder
+
 from ._checks import all_alive, as_frames, as_kind, choice
 
 FORMATS = ".npz, .npy, .tif, .tiff, .png"
@@ -108,13 +110,14 @@ def kinds_at(frames: np.ndarray, kinds: np.ndarray) -> np.ndarray:
     return kind
 
 
-def load_mnist(source: str = "torchvision", folder: str | Path = "data") -> tuple:
+def load_mnist(source: str = "torchvision", folder: str | Path | None = None) -> tuple:
     """The paper's digits, downloaded on this call: (images (10000, 28, 28) in 0..1, labels).
 
     The MNIST test set by torchvision (needs the `vision` extra) or scikit-learn's "openml". Hand
     them to `simulate("digits", n, images=images, labels=labels, **PAPER["digits"])`; ink is >= .5,
-    that is 128 of 255 as in the official code.
+    that is 128 of 255 as in the official code. folder: default is the user's data cache.
     """
+    folder = cache_folder() if folder is None else folder
     if choice("source", source, ["torchvision", "openml"]) == "torchvision":
         try:
             from torchvision.datasets import MNIST

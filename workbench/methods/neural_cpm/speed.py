@@ -46,7 +46,7 @@ class Speed:
 def compare_speed(
     cases: tuple[str, ...] = ("512 x 512", "512 x 512, connected"),
     rounds: int = 3,
-    attempts: float = 2e6,
+    attempts: float = 1e6,
 ) -> list[Speed]:
     """Median rates over `rounds` of `attempts` each; ValueError for an unknown case."""
     unknown = [case for case in cases if case not in CASES]

@@ -20,6 +20,7 @@ from workbench.widgets import images
 from workbench.widgets.player import FramePlayer
 
 from . import bipolar, landscape, live, study
+from .energy import volumes
 from .experiments import Digits, Law, Recovered, TissueRun
 from .landscape import EnergyLandscape
 from .measures import centers
@@ -251,36 +252,46 @@ def rmse_chart(result: bipolar.Bipolar) -> hv.Overlay:
     """Error of each model's second moments, a dot a seed, with the noise floor of fresh data."""
     rows = [(name, value) for name, model in result.models.items() for value in model.rmse]
     means = [(name, model.rmse.mean()) for name, model in result.models.items()]
-    floor = result.noise_floor.mean()
-    top = 1.15 * max(v for _, v in rows)
-    return (
-        hv.Bars(means, "model", "RMSE of second moments [sites²]").opts(
-            color="#C9DCEB", line_color=None, bar_width=0.6
+    top = 1.15 * max(result.starts_rmse, *(v for _, v in rows))
+    levels: list[Any] = []
+    for level, text in (
+        (result.noise_floor.mean(), "noise floor of fresh data"),
+        (result.starts_rmse, "kind-permuted starts"),
+    ):
+        levels.append(hv.HLine(level).opts(color=INK, line_dash="dashed"))
+        levels.append(
+            hv.Text(means[-1][0], level + 0.04 * top, text).opts(color=MUTED, text_font_size="9pt")
         )
-        * hv.Scatter(rows, "model", "RMSE of second moments [sites²]").opts(
-            color=OKABE_ITO["blue"], size=8
-        )
-        * hv.HLine(floor).opts(color=INK, line_dash="dashed")
-        * hv.Text(means[-1][0], floor + 0.04 * top, "noise floor of fresh data").opts(
-            color=MUTED, text_font_size="9pt"
-        )
-    ).opts(title="Distance from the data, one dot a seed", width=620, height=320,
-           ylim=(0, top), xrotation=12)  # fmt: skip
+    bars = hv.Bars(means, "model", "RMSE of second moments [sites²]").opts(
+        color="#C9DCEB", line_color=None, bar_width=0.6
+    )
+    dots = hv.Scatter(rows, "model", "RMSE of second moments [sites²]").opts(
+        color=OKABE_ITO["blue"], size=8
+    )
+    return hv.Overlay([bars, dots, *levels]).opts(
+        title="Distance from the data, one dot a seed", width=620, height=320, ylim=(0, top),
+        xrotation=12,
+    )  # fmt: skip
 
 
 @needs_result
 def consistency_table(result: bipolar.Bipolar) -> Html:
     """Fragments, stability and variance fractions of each model, as an HTML table."""
     fraction = bipolar.variance_fraction(result.moments).mean(0)
-    rows = [["data", f"{result.data_fragmented:.2f}", "–", *(f"{f:.2f}" for f in fraction)]]
+    sizes = volumes(result.data, len(result.kind))[:, 1:]
+    rows = [
+        ["data", f"{result.data_fragmented:.2f}", f"{sizes.min()} to {sizes.max()}", "–",
+         *(f"{f:.2f}" for f in fraction)]
+    ]  # fmt: skip
     for name, model in result.models.items():
-        shares = model.fraction.mean(0)
-        broken, stable = model.fragmented.mean(), model.stable.mean()
-        rows.append([name, f"{broken:.2f}", f"{stable:.2f}", *(f"{f:.2f}" for f in shares)])
+        least, greatest = model.volumes[:, 0].min(), model.volumes[:, 1].max()
+        rows.append(
+            [name, f"{model.fragmented.mean():.2f}", f"{least} to {greatest}",
+             f"{model.stable.mean():.2f}", *(f"{f:.2f}" for f in model.fraction.mean(0))]
+        )  # fmt: skip
     header = [
-        "model", f"cells in pieces (of {len(result.kind) - 1})", "stable pictures",
-        "variance along axis, kind 1",
-        "variance along axis, kind 2",
+        "model", f"cells in pieces (of {len(result.kind) - 1})", "volumes [sites]",
+        "stable pictures", "variance along axis, kind 1", "variance along axis, kind 2",
     ]  # fmt: skip
     return table_html(header, rows, caption="Means over samples and seeds")
 
