@@ -260,7 +260,9 @@ def rmse_chart(result: bipolar.Bipolar) -> hv.Overlay:
     ):
         levels.append(hv.HLine(level).opts(color=INK, line_dash="dashed"))
         levels.append(
-            hv.Text(means[-1][0], level + 0.04 * top, text).opts(color=MUTED, text_font_size="9pt")
+            hv.Text(means[-1][0], level + 0.04 * top, text, halign="right").opts(
+                color=MUTED, text_font_size="9pt"
+            )
         )
     bars = hv.Bars(means, "model", "RMSE of second moments [sites²]").opts(
         color="#C9DCEB", line_color=None, bar_width=0.6
