@@ -1,0 +1,187 @@
+"""The ordered top-K attack on a user's model and images: one call, or a generator of steps.
+
+    result = attack(model, x, targets)                    # RisingAttacK, the SQP
+    result = attack(model, x, targets, "cw", iters=200)   # a first-order baseline
+
+For testing models that you own or may test. The generator `attack_steps` is the same work for a
+live view or a progress bar; both stop on request and keep the best found so far.
+"""
+
+from __future__ import annotations
+
+import inspect
+import time
+import warnings
+from collections.abc import Callable, Generator
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from workbench.steps import Cancelled, Step, Steps, run
+
+from . import _checks
+from .jacobian import forward
+from .ranking import achieved
+from .records import AttackResult, Snapshot
+from .sqp import rising_steps
+
+METHODS = ("rising", "quad", "cw", "ad")
+# The margin of "quad" is that of its target features.
+BASELINE_DEFAULTS: dict[str, Any] = {
+    "iters": 60, "lr": 0.01, "coef": 20.0, "search_steps": 1, "margin": 0.2, "seed": 0,
+}  # fmt: skip
+MARGIN_MET = 1e-3  # total violation in logits that still counts as obeying the margin
+
+
+def attack(
+    model: nn.Module,
+    x: Tensor,
+    targets: Tensor,
+    method: str = "rising",
+    *,
+    on_step: Callable[[Step], None] | None = None,
+    cancelled: Callable[[], bool] = lambda: False,
+    **params: Any,
+) -> AttackResult:
+    """Make the model rank `targets` first, in this order, with a small l2 perturbation in [0, 1].
+
+    model: any nn.Module in eval mode from images to logits, preprocessing inside. x (B, C, H, W)
+    in [0, 1]. targets (B, K): ordered classes without the true label. method: "rising", or the
+    baselines "quad", "cw", "ad". Success is judged without margin. `on_step` sees every step;
+    when `cancelled` answers True, the best so far is returned.
+
+    params of "rising": iters, margin, rivals, rank, box, line_search, alphas, tau, trust, chunk,
+    early_stop, directions, seed (`sqp.rising_steps`); of the others: iters, lr, coef,
+    search_steps, margin, seed. Of all: labels (B,), the true classes, which targets may not
+    contain (None: the model's predictions), and allow_label=True, which lifts that.
+
+    Raises ValueError, TypeError or MemoryError in one line for input that cannot be attacked.
+    """
+    follow = _Follow(time.perf_counter(), on_step)
+    stopped = False
+
+    def stop() -> bool:
+        nonlocal stopped
+        stopped = cancelled()
+        return stopped
+
+    try:
+        return run(attack_steps(model, x, targets, method, **params), follow, stop)
+    except Cancelled:
+        if not stopped:  # the interrupt key, meant for whatever runs this attack
+            raise
+        latest = follow.latest
+        return AttackResult.of(latest.best_delta, latest.found, follow.numbers, follow.seconds)
+
+
+def attack_steps(
+    model: nn.Module,
+    x: Tensor,
+    targets: Tensor,
+    method: str = "rising",
+    *,
+    labels: Tensor | None = None,
+    allow_label: bool = False,
+    **params: Any,
+) -> Steps[AttackResult]:
+    """The attack as steps, one an iteration with its `Snapshot` as data; parameters of `attack`.
+
+    Input is checked at once, before the first step. The last snapshot of work that was stopped
+    holds the best so far.
+    """
+    _checks.choice("method", method, METHODS)
+    x = _checks.as_images(model, x)
+    _checks.ready_to_attack(model)
+    options = _options(method, params)
+    logits = _checks.as_logits(forward(model, x, options.get("chunk", 256)), len(x))
+    n_classes = logits.shape[1]
+    targets = _checks.as_targets(targets, len(x), n_classes, complete=allow_label).to(x.device)
+    if not allow_label:
+        if labels is None:
+            source, given = "the model's own prediction", logits.argmax(1)
+            _checks.without_label(targets, given, source, skip=achieved(logits, targets))
+        else:
+            given = _checks.as_labels(labels, len(x), n_classes).to(x.device)
+            _checks.without_label(targets, given, "the label")
+    if method == "rising":
+        snapshots, total = rising_steps(model, x, targets, **options), options.get("iters", 30)
+    else:
+        from .baselines import baseline_steps
+
+        snapshots = baseline_steps(model, x, targets, method, **options)
+        total = options["iters"] * options["search_steps"]
+    return _steps(model, x, targets, snapshots, total, options.get("margin", 0.05), method)
+
+
+def _steps(
+    model: nn.Module,
+    x: Tensor,
+    targets: Tensor,
+    snapshots: Generator[Snapshot, None, tuple[Tensor, Tensor]],
+    total: int,
+    margin: float,
+    method: str,
+) -> Steps[AttackResult]:
+    follow = _Follow(time.perf_counter())
+    met = False
+    try:
+        while True:
+            try:
+                snapshot = next(snapshots)
+            except StopIteration as end:
+                delta, success = end.value
+                break
+            met = met or bool((snapshot.violation.sum(1) <= MARGIN_MET).any())
+            step = Step(min(1.0, snapshot.iteration / total), _message(snapshot), snapshot)
+            follow(step)
+            yield step
+    finally:
+        snapshots.close()
+    # What is returned is what counts: judged once more, as it will be by whoever checks it.
+    success = success & achieved(forward(model, x + delta), targets)
+    if method == "rising" and margin > 0 and not met:
+        warnings.warn(
+            f"margin = {margin:g} logits was not reached on any image ({int(success.sum())} of "
+            f"{len(x)} reached the order without it); lower margin or raise iters",
+            stacklevel=2,
+        )
+    return AttackResult.of(delta, success, follow.numbers, follow.seconds)
+
+
+class _Follow:
+    """Gathers the numbers of a trace from steps, and passes the steps on."""
+
+    def __init__(self, start: float, then: Callable[[Step], None] | None = None):
+        self.start, self.then = start, then
+        self.latest: Snapshot | None = None
+        self.numbers: list[dict[str, np.ndarray]] = []
+
+    def __call__(self, step: Step) -> None:
+        self.latest = step.data
+        self.numbers.append(step.data.numbers())
+        if self.then:
+            self.then(step)
+
+    @property
+    def seconds(self) -> float:
+        return time.perf_counter() - self.start
+
+
+def _message(snapshot: Snapshot) -> str:
+    found = snapshot.found
+    text = f"iteration {snapshot.iteration}: {int(found.sum())} of {len(found)} reached"
+    return f"{text}, mean l2 {snapshot.best_norm[found].mean():.3g}" if found.any() else text
+
+
+def _options(method: str, params: dict[str, Any]) -> dict[str, Any]:
+    """The method's own parameters, complete for a baseline, or an error naming the nearest."""
+    if method == "rising":
+        kinds = inspect.signature(rising_steps).parameters.values()
+        names = [p.name for p in kinds if p.kind is p.KEYWORD_ONLY]
+    else:
+        names = list(BASELINE_DEFAULTS)
+    for name in params:
+        _checks.choice(f"parameter of method {method!r}", name, names)
+    return dict(params) if method == "rising" else {**BASELINE_DEFAULTS, **params}
