@@ -22,7 +22,8 @@ const CSS = `
 .pv .stage { display: grid; grid-template-columns: repeat(3, minmax(0, 1fr)); gap: 10px;
   border-radius: 4px; }
 .pv figure { margin: 0; min-width: 0; }
-.pv h3 { font-size: 13px; font-weight: 600; margin: 0 0 4px; }
+.pv h3 { font-size: 13px; font-weight: 600; margin: 0 0 4px; white-space: nowrap; overflow: hidden;
+  text-overflow: ellipsis; }
 .pv canvas { display: block; width: 100%; box-sizing: border-box; border: 1px solid #616e7c;
   border-radius: 3px; touch-action: none; cursor: grab; image-rendering: pixelated; }
 .pv canvas.ramp { height: 11px; margin-top: 5px; border-radius: 2px; cursor: default; }
@@ -35,20 +36,24 @@ const CSS = `
 .pv .status { font-weight: 600; border-left: 4px solid #616e7c; padding-left: 7px; }
 .pv .status[data-is=found] { border-color: #009e73; }
 .pv .status[data-is="not found"] { border-color: #d55e00; }
-.pv .norms { font-variant-numeric: tabular-nums; }
+.pv .norms { font-variant-numeric: tabular-nums; display: flex; flex-wrap: wrap; gap: 0 12px; }
+.pv sub { line-height: 0; }
 .pv .scroll { max-height: 400px; overflow-y: auto; }
 .pv table { border-collapse: collapse; width: 100%; font: inherit; table-layout: fixed; }
 .pv th { text-align: left; font-weight: 400; color: var(--jp-ui-font-color2, #616e7c);
   font-size: 12px; position: sticky; top: 0; background: var(--jp-layout-color1, #fff); }
-.pv th, .pv td { padding: 1px 8px 1px 0; white-space: nowrap; overflow: hidden;
+.pv th, .pv td { padding: 1px 4px 1px 0; white-space: nowrap; overflow: hidden;
   text-overflow: ellipsis; border: 0; font-variant-numeric: tabular-nums; height: 21px; }
-.pv th:nth-child(1) { width: 38px; } .pv th:nth-child(3) { width: 64px; }
-.pv th:nth-child(4) { width: 38%; }
+.pv th:nth-child(1) { width: 40px; } .pv th:nth-child(3) { width: 64px; }
+.pv th:nth-child(4) { width: 40%; }
+.pv tr.gap td { height: 12px; line-height: 10px; color: var(--jp-ui-font-color2, #616e7c); }
 .pv tr.wanted td:nth-child(2) { font-weight: 600; }
 .pv .badge { border-left: 4px solid #d55e00; padding-left: 5px; }
 .pv .badge.there { border-color: #009e73; }
 .pv .true { font-weight: 400; color: var(--jp-ui-font-color2, #616e7c); font-size: 12px; }
-.pv td svg { width: calc(100% - 50px); height: 11px; vertical-align: -1px; margin-right: 6px; }
+.pv td svg { width: calc(100% - 56px); height: 11px; vertical-align: -1px; }
+.pv .figure { display: inline-block; width: 52px; text-align: right; }
+.pv .goals { display: flex; flex-wrap: wrap; gap: 3px 12px; margin: 0 0 6px; padding: 0; list-style: none; }
 .pv .hush { position: absolute; width: 1px; height: 1px; overflow: hidden; clip-path: inset(50%); }
 `;
 const SVG = "http://www.w3.org/2000/svg";
@@ -106,19 +111,20 @@ function render({ model, el }) {
   const panels = ["Clean", "Perturbation", "Attacked"].map((title) => {
     const canvas = make("canvas", { role: "img" });
     const source = document.createElement("canvas");
-    return { title, canvas, source, context: canvas.getContext("2d"), heading: make("h3", {}, title) };
+    return { title, canvas, source, context: canvas.getContext("2d") };
   });
   const ramp = make("canvas", { class: "ramp", width: 256, height: 1, "aria-hidden": "true" });
   const ends = make("div", { class: "ends" });
   const notes = [make("div", { class: "note" }, "black 0, white 1"), make("div", {}, ramp, ends),
     make("div", { class: "note" }, "clean + perturbation")];
   const stage = make("div", { class: "stage", tabindex: 0, role: "group" },
-    ...panels.map((panel, k) => make("figure", {}, panel.heading, panel.canvas, notes[k])));
+    ...panels.map((panel, k) => make("figure", {}, make("h3", {}, panel.title), panel.canvas, notes[k])));
   const status = make("span", { class: "status" });
   const norms = make("span", { class: "norms" });
   const told = make("div", { class: "told" });
   const announced = make("div", { class: "hush", "aria-live": "polite" });
   const summary = make("h3", {});
+  const aim = make("ol", { class: "goals", "aria-label": "Wanted order" });
   const body = make("tbody");
   const table = make("table", {}, make("thead", {}, make("tr", {}, ...["Place", "Class", "Wanted", "Logit"]
     .map((name) => make("th", { scope: "col" }, name)))), body);
@@ -126,8 +132,8 @@ function render({ model, el }) {
     make("div", { class: "row" }, make("label", {}, "Gain", gain), gainText, fit, channelLabel,
       make("span", { class: "row", style: "gap:6px" }, zoomOut, zoomIn, reset, zoomText)),
     stage, make("div", { class: "row" }, status, norms), told);
-  const order = make("div", { class: "order" }, summary, make("div", { class: "scroll", tabindex: 0,
-    role: "region", "aria-label": "Predicted order" }, table));
+  const order = make("div", { class: "order" }, summary, aim, make("div", { class: "scroll", tabindex: 0,
+    role: "region", "aria-label": "Predicted order of the attacked image" }, table));
   const root = make("div", { class: "pv" }, make("style", {}, CSS), pictures, order, announced);
   el.append(root);
   const hint = "Point at a pixel to read it. Drag to pan; click, then scroll to zoom.";
@@ -217,9 +223,9 @@ function render({ model, el }) {
     const low = Math.min(0, ...rows.map((row) => row.logit)), high = Math.max(0, ...rows.map((row) => row.logit));
     const share = (x) => 100 * (x - low) / ((high - low) || 1);
     let before = -1;
-    const lines = [];
+    const lines = [], goals = [];
     for (const { class: k, place: at, logit, wanted: to } of rows) {
-      if (at > before + 1) lines.push(make("tr", {}, make("td", { colspan: 4 }, "⋯")));
+      if (at > before + 1) lines.push(make("tr", { class: "gap" }, make("td", { colspan: 4 }, "⋯")));
       before = at;
       const target = to !== null, there = target && to === at;
       const svg = document.createElementNS(SVG, "svg"), bar = document.createElementNS(SVG, "rect");
@@ -227,15 +233,19 @@ function render({ model, el }) {
       for (const [name, value] of Object.entries({ x: `${share(Math.min(0, logit))}%`, height: 11, rx: 1.5,
         width: `${Math.abs(share(logit) - share(0))}%`, fill: target ? "#0072b2" : "#b8c0ca" })) bar.setAttribute(name, value);
       svg.append(bar);
-      const badge = target ? [make("span", { class: there ? "badge there" : "badge",
-        title: there ? "at its wanted place" : `${Math.abs(at - to)} places to go ${at > to ? "up" : "down"}` },
-        `${to + 1} ${there ? "✓" : (at > to ? "↑" : "↓") + Math.abs(at - to)}`)] : [];
+      const badge = (...text) => make("span", { class: there ? "badge there" : "badge",
+        title: there ? "at its wanted place" : `${Math.abs(at - to)} places to go ${at > to ? "up" : "down"}` }, ...text);
+      const sign = there ? "✓" : (at > to ? "↑" : "↓") + Math.abs(at - to);
+      if (target) goals[to] = make("li", {}, badge(`${to + 1} `, make("b", {}, nameOf(k)), ` ${sign}`));
       lines.push(make("tr", { class: target ? "wanted" : false }, make("td", {}, at + 1),
         make("td", { title: nameOf(k) }, nameOf(k), ...(k === frame.label ? [make("span", { class: "true" }, " true class")] : [])),
-        make("td", {}, ...badge), make("td", {}, svg, number(logit))));
+        make("td", {}, ...(target ? [badge(`${to + 1} ${sign}`)] : [])),
+        make("td", {}, svg, make("span", { class: "figure" }, logit.toFixed(2).replace("-", "−")))));
     }
     body.replaceChildren(...lines);
-    summary.textContent = wanted ? `Predicted order: ${achieved} of ${wanted} in place` : "Predicted order";
+    aim.replaceChildren(...goals);
+    aim.hidden = !wanted;
+    summary.textContent = wanted ? `Wanted order: ${achieved} of ${wanted} in place` : "Predicted order";
   }
   function describe() {
     const limit = 1 / get("gain"), [l1, l2, linf] = frame.norms;
@@ -249,16 +259,14 @@ function render({ model, el }) {
       lastStatus = frame.status;
       announced.textContent = sign ? `${sign}, ${frame.achieved} of ${frame.n_targets} in place` : "";
     }
-    const norm = (p, x) => [make("span", {}, "ℓ", make("sub", {}, p), ` ${number(x)}`), "   "];
-    norms.replaceChildren("Perturbation ", ...norm("1", l1), ...norm("2", l2), ...norm("∞", linf));
+    const norm = (p, x) => make("span", {}, "ℓ", make("sub", {}, p), ` = ${number(x)}`);
+    norms.replaceChildren(norm("1", l1), norm("2", l2), norm("∞", linf));
     gain.value = Math.log2(get("gain"));
     gainText.textContent = `×${number(get("gain"))}`;
     gain.setAttribute("aria-valuetext", `times ${number(get("gain"))}: colors span plus minus ${number(limit)}`);
     channelLabel.hidden = depth === 1;
     channel.value = get("channel");
     notes[0].textContent = depth === 1 ? "black 0, white 1" : "red, green, blue";
-    panels[1].heading.textContent = depth === 1 ? "Perturbation"
-      : `Perturbation (${get("channel") === "largest" ? "largest channel" : get("channel")})`;
     zoomText.textContent = `×${number(zoom, 2)}`;
     zoomOut.disabled = reset.disabled = zoom === 1;
     zoomIn.disabled = zoom >= MAX_ZOOM;

@@ -343,7 +343,8 @@ class PerturbationView(AnyWidgetComponent):
             f'<div role="group" aria-label="{html.escape(self.caption)}" style="display:flex;'
             f'flex-wrap:wrap;gap:14px 24px;font:13px/1.4 {FONT};color:{INK};margin:.6em 0">'
             f'<div><div style="display:flex;flex-wrap:wrap;gap:12px">{figures}</div>'
-            f'<p style="margin:.6em 0"><b>{said(shown)}</b><br>{norms}</p></div>{self._table()}</div>'
+            f'<p style="margin:.6em 0"><b>{said(shown)}</b><br>{norms}</p></div>'
+            f"{self._table()}</div>"
         )
 
     def _title(self) -> str:
@@ -374,15 +375,18 @@ class PerturbationView(AnyWidgetComponent):
             lines.append(
                 f"<tr><td {cell}>{place + 1}</td><td {cell}>{name}</td>"
                 f"<td {cell}>{_wanted(place, wanted)}</td>"
-                f"<td {cell}>{bar} {number(row['logit'])}</td></tr>"
+                f"<td {cell}>{bar} {row['logit']:.2f}</td></tr>".replace(" -", " −")
             )
+        wanted = ", ".join(html.escape(self.name_of(t)) for t in self.last.targets)
+        caption = "Predicted order of the attacked image"
+        caption += f'<br><span style="font-weight:400">Wanted: {wanted}</span>' if wanted else ""
         head = "".join(
             f'<th scope="col" {cell}>{h}</th>' for h in ("Place", "Class", "Wanted", "Logit")
         )
         return (
             '<table style="border-collapse:collapse;font-size:13px;margin:0;break-inside:avoid;'
             'font-variant-numeric:tabular-nums"><caption style="text-align:left;font-weight:600;'
-            f'color:{INK}">Predicted order of the attacked image</caption>'
+            f'color:{INK};max-width:340px">{caption}</caption>'
             f"<thead><tr>{head}</tr></thead><tbody>{''.join(lines)}</tbody></table>"
         )
 

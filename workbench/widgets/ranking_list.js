@@ -8,7 +8,7 @@ const CSS = `
   grid-template-columns: minmax(0, 1fr) minmax(0, 1fr); align-items: start; }
 .rl.narrow { grid-template-columns: minmax(0, 1fr); }
 .rl [hidden] { display: none !important; }
-.rl h3 { font-size: 13px; font-weight: 600; margin: 0; }
+.rl h3 { font-size: 13px; font-weight: 600; margin: 0; display: inline; }
 .rl .head { display: flex; justify-content: space-between; align-items: center; min-height: 30px; gap: 8px; }
 .rl .muted, .rl .hint { color: var(--jp-ui-font-color2, #616e7c); }
 .rl .hint { grid-column: 1 / -1; font-size: 12px; }
@@ -134,6 +134,9 @@ function render({ model, el }) {
     drag.to = null;
     root.classList.toggle("over", inside);
     if (!inside) return;
+    // A long list scrolls while something is held at its end.
+    if (event.clientY < bounds.top + 16) list.scrollTop -= 8;
+    if (event.clientY > bounds.bottom - 16) list.scrollTop += 8;
     const next = items.findIndex((item) => { const b = item.getBoundingClientRect(); return event.clientY < b.top + b.height / 2; });
     const place = next < 0 ? items.length : next;
     if (items.length) (next < 0 ? items[items.length - 1] : items[next]).classList.add(next < 0 ? "after" : "before");
