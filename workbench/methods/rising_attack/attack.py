@@ -16,7 +16,6 @@ from collections.abc import Callable, Generator
 from typing import Any
 
 import numpy as np
-import torch
 from torch import Tensor, nn
 
 from workbench.steps import Cancelled, Step, Steps, run
@@ -32,6 +31,7 @@ METHODS = ("rising", "quad", "cw", "ad")
 BASELINE_DEFAULTS: dict[str, Any] = {
     "iters": 60, "lr": 0.01, "coef": 20.0, "search_steps": 1, "margin": 0.2, "seed": 0,
 }  # fmt: skip
+DEFAULT_MARGIN, DEFAULT_ITERS = 0.05, 30  # of "rising"
 MARGIN_MET = 1e-3  # total violation in logits that still counts as obeying the margin
 
 
@@ -106,13 +106,18 @@ def attack_steps(
             given = _checks.as_labels(labels, len(x), n_classes).to(x.device)
             _checks.without_label(targets, given, "the label")
     if method == "rising":
-        snapshots, total = rising_steps(model, x, targets, **options), options.get("iters", 30)
+        snapshots, total = (
+            rising_steps(model, x, targets, **options),
+            options.get("iters", DEFAULT_ITERS),
+        )
     else:
         from .baselines import baseline_steps
 
         snapshots = baseline_steps(model, x, targets, method, **options)
         total = options["iters"] * options["search_steps"]
-    return _steps(model, x, targets, snapshots, total, options.get("margin", 0.05), method)
+    return _steps(
+        model, x, targets, snapshots, total, options.get("margin", DEFAULT_MARGIN), method
+    )
 
 
 def _steps(
@@ -141,7 +146,8 @@ def _steps(
         snapshots.close()
     # What is returned is what counts: judged once more, as it will be by whoever checks it.
     success = success & achieved(forward(model, x + delta), targets)
-    if method == "rising" and margin > 0 and not met:
+    demanding = success.any() or margin > DEFAULT_MARGIN  # else plainly nothing was reached
+    if method == "rising" and margin > 0 and not met and demanding:
         warnings.warn(
             f"margin = {margin:g} logits was not reached on any image ({int(success.sum())} of "
             f"{len(x)} reached the order without it); lower margin or raise iters",

@@ -33,30 +33,60 @@ def adversarial_jacobian(
     """
     n_images, n_rows = above.shape
     fits_memory(n_rows, x[0].numel(), x.element_size())
-    weights = {name: p.detach() for name, p in model.named_parameters()}
-    weights |= {name: b.detach() for name, b in model.named_buffers()}
     rows_at_once = max(1, chunk // n_images)
+    pieces = list(zip(above.T.split(rows_at_once), below.T.split(rows_at_once), strict=True))
     try:
-        with torch.enable_grad():
-            logits, pull = vjp(lambda images: functional_call(model, weights, (images,)), x)
-            images = torch.arange(n_images, device=x.device)
-            parts = []
-            for upper, lower in zip(
-                above.T.split(rows_at_once), below.T.split(rows_at_once), strict=True
-            ):
-                cotangent = logits.new_zeros(len(upper), *logits.shape)
-                row = torch.arange(len(upper), device=x.device)[:, None]
-                cotangent[row, images, upper] = 1
-                cotangent[row, images, lower] = -1
-                parts.append(vmap(lambda v: pull(v)[0])(cotangent).flatten(2))
+        try:
+            G = _by_vmap(model, x, pieces)
+        except RuntimeError as error:
+            if _is_memory(error):
+                raise
+            # A custom autograd function or scripted code that torch.func cannot transform.
+            G = _by_expansion(model, x, pieces)
     except (RuntimeError, MemoryError) as error:
-        if "memory" in str(error).lower():
-            raise MemoryError(
-                f"no memory for {rows_at_once} rows x {n_images} images in one backward pass; "
-                f"lower chunk = {chunk}, or keep fewer rows with rivals"
-            ) from error
-        raise
-    return torch.cat(parts).transpose(0, 1).detach()
+        if not _is_memory(error):
+            raise
+        raise MemoryError(
+            f"no memory for {rows_at_once} rows x {n_images} images in one backward pass; "
+            f"lower chunk = {chunk}, or keep fewer rows with rivals"
+        ) from error
+    return G.transpose(0, 1).flatten(2).detach()
+
+
+def _by_vmap(model: nn.Module, x: Tensor, pieces: list[tuple[Tensor, Tensor]]) -> Tensor:
+    """(m, B, C, H, W): one forward pass, then all rows of a piece in one backward pass."""
+    weights = dict(model.named_parameters()) | dict(model.named_buffers())
+    weights = {name: w.detach() for name, w in weights.items()}
+    with torch.enable_grad():
+        logits, pull = vjp(lambda images: functional_call(model, weights, (images,)), x)
+        return torch.cat([vmap(lambda v: pull(v)[0])(_cotangents(logits, *p)) for p in pieces])
+
+
+def _by_expansion(model: nn.Module, x: Tensor, pieces: list[tuple[Tensor, Tensor]]) -> Tensor:
+    """The same by plain autograd, with a copy of the images for each row."""
+    parts = []
+    for upper, lower in pieces:
+        copies = x.expand(len(upper), *x.shape).flatten(0, 1).clone().requires_grad_()
+        with torch.enable_grad():
+            logits = model(copies)
+        cotangent = _cotangents(logits[: len(x)], upper, lower).flatten(0, 1)
+        G = None
+        if logits.requires_grad:
+            (G,) = torch.autograd.grad(logits, copies, cotangent, allow_unused=True)
+        G = torch.zeros_like(copies) if G is None else G
+        parts.append(G.view(len(upper), *x.shape))
+    return torch.cat(parts)
+
+
+def _cotangents(logits: Tensor, upper: Tensor, lower: Tensor) -> Tensor:
+    """Rows of A_T as (rows, B, classes): +1 at the upper class, -1 at the lower one."""
+    cotangent = logits.new_zeros(len(upper), *logits.shape)
+    cotangent.scatter_(2, upper[..., None], 1.0)
+    return cotangent.scatter_(2, lower[..., None], -1.0)
+
+
+def _is_memory(error: Exception) -> bool:
+    return isinstance(error, MemoryError) or "memory" in str(error).lower()
 
 
 def dependent(G: Tensor) -> Tensor:

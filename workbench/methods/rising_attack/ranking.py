@@ -40,7 +40,7 @@ def rank_matrix(
             raise ValueError(f"rivals holds {rival}; allowed are the non-targets {free}")
     above, below = row_classes(order, kept.long())
     identity = np.eye(n_classes)
-    return identity[above[0]] - identity[below[0]]
+    return identity[above[0].numpy()] - identity[below[0].numpy()]
 
 
 def non_targets(targets: Tensor, n_classes: int) -> Tensor:

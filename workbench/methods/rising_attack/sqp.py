@@ -57,14 +57,13 @@ def rising_steps(
     """
     _check(iters, margin, rivals, rank, box, alphas, tau, trust, chunk, directions)
     alphas = torch.tensor(alphas if line_search else (1.0,), dtype=x.dtype, device=x.device)
-    n_images, n_pixels = len(x), x[0].numel()
+    n_pixels = x[0].numel()
     logits = forward(model, x, chunk)
     rows = row_classes(targets, non_targets(targets, logits.shape[1]))
     delta, best_delta = torch.zeros_like(x), torch.zeros_like(x)
     best_norm = torch.full_like(x.flatten(1)[:, 0], torch.inf)
     penalty = torch.zeros_like(best_norm)
     alpha, small = torch.zeros_like(best_norm), torch.zeros_like(best_norm, dtype=torch.bool)
-    running = ~small
     free_pixels = torch.full_like(best_norm, n_pixels, dtype=torch.long)
     active_rows = torch.zeros_like(free_pixels)
 
@@ -80,9 +79,10 @@ def rising_steps(
             iteration, delta, logits, violation, norm, success, best_delta, best_norm,
             alpha, free_pixels, active_rows,
         )  # fmt: skip
-        running = running & ~(success & (small if early_stop else norm == 0))
         if iteration == 0:
-            running &= ~success  # nothing is shorter than no perturbation
+            running = ~success  # nothing is shorter than no perturbation
+        elif early_stop:
+            running = running & ~(success & small)
         if iteration == iters or not running.any():
             break
 
@@ -148,7 +148,7 @@ def _solve_all(
     chunk: int,
     first: bool,
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """The program's solution for each image: delta, largest multiplier, free pixels, active rows."""
+    """Each image's program: solution, largest multiplier, free pixels, active rows."""
     goals, numbers = [], []
     bytes_each = rows[0].shape[1] * x[0].numel() * x.element_size()
     group = max(1, GROUP_BYTES // bytes_each)
