@@ -3,8 +3,13 @@
 import re
 from pathlib import Path
 
+import nbformat
 import pytest
-from playwright.sync_api import expect
+from jupyter_client.manager import AsyncKernelManager
+from nbclient import NotebookClient
+from nbconvert import HTMLExporter
+
+expect = pytest.importorskip("playwright.sync_api").expect
 
 PIXELS = "canvas => canvas.toDataURL()"
 
@@ -19,7 +24,7 @@ def attack(page, perturbation_url):
     """The page of `perturbation_page.py` with everything drawn."""
     page.goto(perturbation_url)
     page.locator(".pv[data-frames]").nth(1).wait_for()
-    page.locator(".rl").nth(1).wait_for()
+    page.locator(".rl[data-live=true]").nth(1).wait_for()
     return page
 
 
@@ -224,3 +229,34 @@ def test_a_narrow_page_still_shows_all_of_it(attack):
     attack.set_viewport_size({"width": 380, "height": 900})
     attack.wait_for_timeout(300)
     assert attack.evaluate("document.documentElement.scrollWidth") <= 380
+
+
+CELL = """
+import numpy as np
+import panel as pn
+from workbench.widgets.perturbation_view import PerturbationView
+from workbench.widgets.ranking_list import RankingList
+view = PerturbationView("abc")
+for k in range(9):
+    view.show(np.full((8, 8), 0.5), np.eye(8) / 10, [3.0, 2.0, k], [0, 1], iteration=k)
+pn.Column(view, RankingList("abc", value=[0, 1]))
+"""
+
+
+def test_an_exported_notebook_still_zooms_and_asks_for_nothing(offline_page, tmp_path):
+    cells = ["from workbench import theme\ntheme.notebook()", CELL]
+    notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(c) for c in cells])
+    kernel = AsyncKernelManager(transport="ipc", connection_file=str(tmp_path / "kernel.json"))
+    NotebookClient(notebook, km=kernel, timeout=90).execute()
+    elsewhere = ("require_js_url", "mathjax_url", "jquery_url", "mermaid_js_url")
+    exported, _ = HTMLExporter(**dict.fromkeys(elsewhere, "")).from_notebook_node(notebook)
+    path = tmp_path / "page.html"
+    path.write_text(exported)
+    offline_page.goto(path.as_uri())
+    expect(offline_page.get_by_text("✗ not found, iteration 8")).to_be_visible()
+    before = pixels(offline_page)
+    offline_page.get_by_role("button", name="Zoom in").click()
+    expect(offline_page.get_by_text("×1.5", exact=True)).to_be_visible()
+    assert pixels(offline_page)[1] != before[1]
+    expect(offline_page.get_by_text("Still picture: run the notebook")).to_be_visible()
+    assert offline_page.requests == []

@@ -92,8 +92,16 @@ def test_the_rows_are_the_first_places_and_all_targets_and_the_true_class():
     ]  # fmt: skip
 
 
+def test_what_was_shown_last_before_a_page_exists_is_what_the_page_gets():
+    view = PerturbationView()
+    for k in range(10):
+        view.show(GRAY, DELTA, LOGITS, iteration=k)
+    assert head_of(view)["iteration"] == 9
+
+
 def test_no_more_than_two_frames_are_ahead_and_the_last_state_arrives():
     view = PerturbationView()
+    view.get_root()  # a page
     sent = []
     view.param.watch(lambda event: sent.append(head_of(view)["iteration"]), "frame")
     for k in range(10):
@@ -107,6 +115,7 @@ def test_no_more_than_two_frames_are_ahead_and_the_last_state_arrives():
 
 def test_a_page_that_is_silent_for_long_gets_a_frame_again(monkeypatch):
     view = PerturbationView()
+    view.get_root()
     now = [100.0]
     monkeypatch.setattr(perturbation_view.time, "monotonic", lambda: now[0])
     for k in range(3):

@@ -63,5 +63,15 @@ def test_names_and_label_and_order_can_change_together():
 def test_a_list_without_classes_and_a_label_that_is_none_of_them_are_refused():
     with pytest.raises(ValueError, match="class_names is empty"):
         RankingList([])
+    for given in ({"label": 4}, {"label": -1}):
+        with pytest.raises(ValueError, match="is not a class: allowed are 0 to 3"):
+            RankingList(NAMES, **given)
+    ranking = RankingList(NAMES, label=2)
     with pytest.raises(ValueError, match="label = 4 is not a class: allowed are 0 to 3"):
-        RankingList(NAMES, label=4)
+        ranking.label = 4
+
+
+def test_a_browser_that_asks_gets_an_answer_by_name():
+    ranking = RankingList(NAMES)
+    ranking.hello = "abc"
+    assert ranking.answer == "abc"

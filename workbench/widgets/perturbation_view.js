@@ -32,6 +32,7 @@ const CSS = `
   font-variant-numeric: tabular-nums; }
 .pv .note { font-size: 12px; margin-top: 3px; }
 .pv .ends { font-size: 12px; }
+.pv .told.deep { min-height: 2.8em; }
 .pv .told { min-height: 1.4em; font-variant-numeric: tabular-nums; }
 .pv .status { font-weight: 600; border-left: 4px solid #616e7c; padding-left: 7px; }
 .pv .status[data-is=found] { border-color: #009e73; }
@@ -91,7 +92,7 @@ function render({ model, el }) {
   const set = (name, value) => { model.set(name, value); model.save_changes(); };
   const watched = [];
   const on = (name, handler) => { model.on(`change:${name}`, handler); watched.push([name, handler]); };
-  let image = null, frame = null, clean = null, delta = null, drawn = -1, stale = true, queued = false;
+  let packed = null, unpacked = null, image = null, frame = null, clean = null, delta = null, drawn = -1, stale = true, queued = false;
   let height = 1, width = 1, depth = 1, lastStatus = "";
   let zoom = 1, top = 0, left = 0, pointed = null, drag = null; // top, left: in pixels of the image
 
@@ -130,7 +131,7 @@ function render({ model, el }) {
     .map((name) => make("th", { scope: "col" }, name)))), body);
   const pictures = make("div", { class: "pictures" },
     make("div", { class: "row" }, make("label", {}, "Gain", gain), gainText, fit, channelLabel,
-      make("span", { class: "row", style: "gap:6px" }, zoomOut, zoomIn, reset, zoomText)),
+      make("span", { class: "row" }, zoomOut, zoomIn, reset, zoomText)),
     stage, make("div", { class: "row" }, status, norms), told);
   const order = make("div", { class: "order" }, summary, aim, make("div", { class: "scroll", tabindex: 0,
     role: "region", "aria-label": "Predicted order of the attacked image" }, table));
@@ -145,7 +146,11 @@ function render({ model, el }) {
     requestAnimationFrame(() => { queued = false; draw(); });
   }
   function receive() {
-    const nextImage = decode(get("image"), Uint16Array), next = decode(get("frame"), Int16Array);
+    if (get("image") !== packed) {
+      packed = get("image");
+      unpacked = decode(packed, Uint16Array);
+    }
+    const nextImage = unpacked, next = decode(get("frame"), Int16Array);
     if (!next || !nextImage || next.image !== nextImage.id) return; // its image is on the way
     if (!image || nextImage.id !== image.id) {
       image = nextImage;
@@ -163,8 +168,7 @@ function render({ model, el }) {
     schedule();
   }
   // The signed value that is colored: the only channel, the chosen one, or the largest in size.
-  function colored(i) {
-    const n = height * width, which = ["red", "green", "blue"].indexOf(get("channel"));
+  function colored(i, which, n) {
     if (depth === 1) return delta[i];
     if (which >= 0) return delta[which * n + i];
     let best = delta[i];
@@ -174,14 +178,22 @@ function render({ model, el }) {
   function paintSources() {
     const n = height * width, limit = 1 / get("gain");
     const colors = get("colors").map(rgba);
-    const byte = (x) => Math.round(255 * clamp(x, 0, 1));
-    panels.forEach(({ source }, k) => {
-      const context = source.getContext("2d"), data = context.createImageData(width, height);
-      const pixels = new Uint32Array(data.data.buffer);
-      for (let i = 0; i < n; i++) {
-        if (k === 1) { pixels[i] = colors[Math.round(127 + 127 * clamp(colored(i) / limit, -1, 1))]; continue; }
-        const at = (c) => { const j = depth === 3 ? c * n + i : i; return byte(k ? clean[j] + delta[j] : clean[j]); };
-        pixels[i] = (0xff000000 | (at(2) << 16) | (at(1) << 8) | at(0)) >>> 0;
+    const which = ["red", "green", "blue"].indexOf(get("channel"));
+    const green = depth === 3 ? n : 0, blue = 2 * green; // where the channels start
+    const attacked = clean.map((x, i) => x + delta[i]);
+    [clean, null, attacked].forEach((values, k) => {
+      const context = panels[k].source.getContext("2d"), data = context.createImageData(width, height);
+      if (values) {
+        const bytes = data.data; // clamps and rounds by itself
+        for (let i = 0, j = 0; i < n; i++, j += 4) {
+          bytes[j] = 255 * values[i];
+          bytes[j + 1] = 255 * values[i + green];
+          bytes[j + 2] = 255 * values[i + blue];
+          bytes[j + 3] = 255;
+        }
+      } else {
+        const pixels = new Uint32Array(data.data.buffer);
+        for (let i = 0; i < n; i++) pixels[i] = colors[Math.round(127 + 127 * clamp(colored(i, which, n) / limit, -1, 1))];
       }
       context.putImageData(data, 0, 0);
     });
@@ -264,6 +276,7 @@ function render({ model, el }) {
     gain.value = Math.log2(get("gain"));
     gainText.textContent = `×${number(get("gain"))}`;
     gain.setAttribute("aria-valuetext", `times ${number(get("gain"))}: colors span plus minus ${number(limit)}`);
+    told.classList.toggle("deep", depth > 1); // three values each: room for two lines
     channelLabel.hidden = depth === 1;
     channel.value = get("channel");
     notes[0].textContent = depth === 1 ? "black 0, white 1" : "red, green, blue";

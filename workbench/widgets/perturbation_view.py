@@ -282,7 +282,9 @@ class PerturbationView(AnyWidgetComponent):
 
     def _flush(self) -> None:
         late = time.monotonic() - self._sent_at > PATIENCE_S
-        if self._pending and (self._sent - self.acknowledged < AHEAD or late):
+        # Without a page nobody acknowledges, and what is displayed or exported later is the last.
+        alone = not self._models
+        if self._pending and (alone or late or self._sent - self.acknowledged < AHEAD):
             self._send()
 
     def _acknowledge(self, event: param.parameterized.Event) -> None:
@@ -306,7 +308,7 @@ class PerturbationView(AnyWidgetComponent):
 
     # The still -------------------------------------------------------------------------------
 
-    def still(self, width: int = 200) -> Html:
+    def still(self, width: int = 160) -> Html:
         """The last state without script: pictures `width` pixels wide, norms, order of classes.
 
         Raises ValueError when nothing was shown yet.
@@ -349,8 +351,7 @@ class PerturbationView(AnyWidgetComponent):
 
     def _title(self) -> str:
         gray = self.last.perturbation.ndim == 2
-        part = "largest channel" if self.channel == "largest" else self.channel
-        return "Perturbation" if gray else f"Perturbation ({part})"
+        return "Perturbation" if gray else f"Perturbation ({self.channel})"
 
     def _table(self) -> str:
         rows = ranking(self.last, self.n_rows)

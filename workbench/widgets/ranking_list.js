@@ -10,6 +10,7 @@ const CSS = `
 .rl [hidden] { display: none !important; }
 .rl h3 { font-size: 13px; font-weight: 600; margin: 0; display: inline; }
 .rl .head { display: flex; justify-content: space-between; align-items: center; min-height: 30px; gap: 8px; }
+.rl .head span { white-space: nowrap; overflow: hidden; text-overflow: ellipsis; }
 .rl .muted, .rl .hint { color: var(--jp-ui-font-color2, #616e7c); }
 .rl .hint { grid-column: 1 / -1; font-size: 12px; }
 .rl ol { list-style: none; margin: 0; padding: 4px; min-height: 72px; border: 1px solid #b8c0ca;
@@ -71,7 +72,8 @@ function render({ model, el }) {
     make("div", {}, make("div", { class: "head" }, make("span", {}, title, " ", count), clear), list),
     make("div", {}, make("div", { class: "head" }, make("h3", {}, "Classes"), search), chips), note, live);
   el.append(root);
-  let drag = null, dragged = false, shown = "";
+  let drag = null, dragged = false, shown = "", still = false;
+  const view = Math.random().toString(36).slice(2);
 
   const nameOf = (k) => get("class_names")[k];
   const most = () => Math.min(get("max_length") ?? Infinity, get("class_names").length - (get("label") === null ? 0 : 1));
@@ -227,24 +229,39 @@ function render({ model, el }) {
     if (drag && drag.ghost) drop({}, true); // what is dragged may be gone
     root.setAttribute("aria-label", get("caption"));
     title.textContent = get("caption");
-    count.textContent = `${value.length} of at most ${limit}`;
+    count.textContent = `${value.length} of ${limit}`;
     clear.disabled = !value.length;
     const scrolled = [list.scrollTop, chips.scrollTop];
     list.replaceChildren(...(value.length ? value.map((k, at) => item(k, at, value.length))
       : [make("li", { class: "empty" }, "Click a class or drag it here")]));
-    search.hidden = get("class_names").length <= 12;
+    clear.hidden = still;
+    search.hidden = still || get("class_names").length <= 12;
     const found = matches();
     chips.replaceChildren(...(found.length ? found.map(chip)
       : [make("span", { class: "muted" }, search.value ? "No class has this in its name" : "All classes are in the order")]));
     [list.scrollTop, chips.scrollTop] = scrolled;
-    note.textContent = [label === null ? "" : `${nameOf(label)} is the true class: it cannot be chosen.`,
+    note.textContent = still ? "Still picture: run the notebook to change the order" : [label === null ? "" : `${nameOf(label)} is the true class: it cannot be chosen.`,
       full() ? "The order is full." : "", "Drag to reorder; keys: Shift with ↑ or ↓ moves, Delete removes."].filter(Boolean).join(" ");
   }
   for (const name of ["value", "class_names", "label", "max_length", "caption"]) on(name, () => refresh());
   const observer = new ResizeObserver(() => root.classList.toggle("narrow", root.clientWidth < 380));
   observer.observe(root);
   refresh();
+  // Without an answer from Python (a stored or exported page) this is a still: no dead controls.
+  const connected = (yes) => {
+    still = !yes;
+    root.dataset.live = yes;
+    for (const part of [list, chips, search, clear]) part.inert = still;
+    shown = "";
+    refresh();
+  };
+  const lonely = setTimeout(() => connected(false), 2000);
+  // An answer may come late, from a busy kernel.
+  on("answer", () => { if (get("answer") === view) { clearTimeout(lonely); connected(true); } });
+  model.set("hello", view);
+  model.save_changes();
   return () => {
+    clearTimeout(lonely);
     observer.disconnect();
     window.removeEventListener("pointermove", follow);
     window.removeEventListener("pointerup", lift);

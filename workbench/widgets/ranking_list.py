@@ -34,6 +34,11 @@ def check_order(
     return order
 
 
+def _check_label(label: int | None, n_classes: int) -> None:
+    if label is not None and not 0 <= label < n_classes:
+        raise ValueError(f"label = {label} is not a class: allowed are 0 to {n_classes - 1}")
+
+
 class RankingList(AnyWidgetComponent):
     """An ordered choice of classes; the true class `label` is shown but cannot be chosen.
 
@@ -49,19 +54,21 @@ class RankingList(AnyWidgetComponent):
     label = param.Integer(None, allow_None=True, doc="The true class, which cannot be chosen")
     max_length = param.Integer(None, bounds=(1, None), allow_None=True, doc="How many at most")
     caption = param.String("Wanted order", doc="Title of the list")
+    hello = param.String("", doc="A view asks whether Python is there")
+    answer = param.String("", doc="Python's answer: the name of the view that asked")
 
     def __init__(self, class_names: Sequence[str], **settings: Any):
         if len(class_names) < 1:
             raise ValueError("class_names is empty: an order needs at least one class")
         label, n = settings.get("label"), len(class_names)
-        if label is not None and not 0 <= label < n:
-            raise ValueError(f"label = {label} is not a class: allowed are 0 to {n - 1}")
+        _check_label(label, n)
         settings["value"] = check_order(
             settings.get("value", []), n, label, settings.get("max_length")
         )
         fit = {"sizing_mode": "stretch_width", "max_width": 560}
         super().__init__(class_names=list(class_names), **(fit | settings))
         self.param.watch(self._check, "value")
+        self.param.watch(lambda event: self.param.update(answer=event.new), "hello")
         self.param.watch(self._prune, ["label", "max_length", "class_names"])
 
     def names(self) -> list[str]:
@@ -76,5 +83,6 @@ class RankingList(AnyWidgetComponent):
             raise
 
     def _prune(self, *events: param.parameterized.Event) -> None:
+        _check_label(self.label, len(self.class_names))
         allowed = [k for k in self.value if k < len(self.class_names) and k != self.label]
         self.value = allowed[: self.max_length]
