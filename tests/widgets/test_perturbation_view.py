@@ -12,7 +12,8 @@ import torch
 from PIL import Image
 
 from workbench.widgets import images, perturbation_view
-from workbench.widgets.perturbation_view import PerturbationView, attempt, ranking, signed
+from workbench.widgets.attempts import attempt, ranking, signed
+from workbench.widgets.perturbation_view import PerturbationView
 
 RANDOM = np.random.default_rng(0)
 GRAY = np.array([[0.0, 0.5], [0.25, 1.0]])
@@ -204,6 +205,7 @@ def test_the_still_holds_the_three_pictures_at_the_gain_of_the_view():
 def test_a_still_in_color_has_three_channels():
     view = PerturbationView()
     view.show(COLOR, COLOR_DELTA, LOGITS)
+    assert "channel: largest" in view.still()
     clean = pictures(view.still(width=5))[0]
     np.testing.assert_array_equal(clean[::2, ::2], np.rint(255 * COLOR).transpose(1, 2, 0))
 
