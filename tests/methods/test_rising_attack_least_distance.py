@@ -113,11 +113,11 @@ def test_without_a_reached_bound_the_boxed_solution_is_the_plain_one_in_the_row_
 def boxed_problem(seed: int):
     """Rows, demands that a random point of the box obeys, and an asymmetric box."""
     rng = np.random.default_rng(seed)
-    G = rng.normal(size=(5, 25))
+    G = rng.normal(size=(12, 25))
     image = rng.random(25)
     lo, hi = -image, 1 - image
-    inside = lo + (hi - lo) * rng.random(25)
-    return G, G @ inside - 0.3 * rng.random(5), lo, hi
+    inside = lo + (hi - lo) * rng.beta(0.3, 0.3, 25)  # mostly near the bounds: a hard case
+    return G, G @ inside - 0.05 * rng.random(12), lo, hi
 
 
 def test_the_boxed_answer_is_at_most_1_2_percent_above_the_optimum():
@@ -131,7 +131,7 @@ def test_the_boxed_answer_is_at_most_1_2_percent_above_the_optimum():
         excess.append(np.linalg.norm(solution.delta) / optimum - 1 if (h > 0).any() else 0.0)
         bound += not solution.free.all()
     print(f"box reached in {bound}; median {np.median(excess):.1e}, max {max(excess):.2%} above")
-    assert bound > 60  # the box matters in many of them
+    assert bound > 150  # the box matters in many of them
     assert min(excess) > -1e-6 and max(excess) < 0.012 and np.median(excess) < 1e-6
 
 

@@ -9,10 +9,10 @@ live view or a progress bar; both stop on request and keep the best found so far
 
 from __future__ import annotations
 
-import inspect
 import time
 import warnings
 from collections.abc import Callable, Generator
+from dataclasses import fields
 from typing import Any
 
 import numpy as np
@@ -24,14 +24,13 @@ from . import _checks
 from .jacobian import forward
 from .ranking import achieved
 from .records import AttackResult, Snapshot
-from .sqp import rising_steps
+from .sqp import RisingOptions, rising_steps
 
 METHODS = ("rising", "quad", "cw", "ad")
 # The margin of "quad" is that of its target features.
 BASELINE_DEFAULTS: dict[str, Any] = {
     "iters": 60, "lr": 0.01, "coef": 20.0, "search_steps": 1, "margin": 0.2, "seed": 0,
 }  # fmt: skip
-DEFAULT_MARGIN, DEFAULT_ITERS = 0.05, 30  # of "rising"
 MARGIN_MET = 1e-3  # total violation in logits that still counts as obeying the margin
 
 
@@ -53,7 +52,7 @@ def attack(
     when `cancelled` answers True, the best so far is returned.
 
     params of "rising": iters, margin, rivals, rank, box, line_search, alphas, tau, trust, chunk,
-    early_stop, directions, seed (`sqp.rising_steps`); of the others: iters, lr, coef,
+    early_stop, directions, seed (`sqp.RisingOptions`); of the others: iters, lr, coef,
     search_steps, margin, seed. Of all: labels (B,), the true classes, which targets may not
     contain (None: the model's predictions), and allow_label=True, which lifts that.
 
@@ -94,8 +93,12 @@ def attack_steps(
     _checks.choice("method", method, METHODS)
     x = _checks.as_images(model, x)
     _checks.ready_to_attack(model)
-    options = _options(method, params)
-    logits = _checks.as_logits(forward(model, x, options.get("chunk", 256)), len(x))
+    rising = method == "rising"
+    names = [field.name for field in fields(RisingOptions)] if rising else list(BASELINE_DEFAULTS)
+    for name in params:
+        _checks.choice(f"parameter of method {method!r}", name, names)
+    options = RisingOptions(**params) if rising else {**BASELINE_DEFAULTS, **params}
+    logits = _checks.as_logits(forward(model, x, options.chunk if rising else 256), len(x))
     n_classes = logits.shape[1]
     targets = _checks.as_targets(targets, len(x), n_classes, complete=allow_label).to(x.device)
     if not allow_label:
@@ -105,19 +108,13 @@ def attack_steps(
         else:
             given = _checks.as_labels(labels, len(x), n_classes).to(x.device)
             _checks.without_label(targets, given, "the label")
-    if method == "rising":
-        snapshots, total = (
-            rising_steps(model, x, targets, **options),
-            options.get("iters", DEFAULT_ITERS),
-        )
-    else:
-        from .baselines import baseline_steps
+    if rising:
+        return _steps(model, x, targets, rising_steps(model, x, targets, options), options.iters,
+                      options.margin)  # fmt: skip
+    from .baselines import baseline_steps
 
-        snapshots = baseline_steps(model, x, targets, method, **options)
-        total = options["iters"] * options["search_steps"]
-    return _steps(
-        model, x, targets, snapshots, total, options.get("margin", DEFAULT_MARGIN), method
-    )
+    snapshots = baseline_steps(model, x, targets, method, **options)
+    return _steps(model, x, targets, snapshots, options["iters"] * options["search_steps"])
 
 
 def _steps(
@@ -126,8 +123,7 @@ def _steps(
     targets: Tensor,
     snapshots: Generator[Snapshot, None, tuple[Tensor, Tensor]],
     total: int,
-    margin: float,
-    method: str,
+    margin: float | None = None,
 ) -> Steps[AttackResult]:
     follow = _Follow(time.perf_counter())
     met = False
@@ -138,7 +134,9 @@ def _steps(
             except StopIteration as end:
                 delta, success = end.value
                 break
-            met = met or bool((snapshot.violation.sum(1) <= MARGIN_MET).any())
+            enough = snapshot.violation.sum(1) <= MARGIN_MET
+            enough |= snapshot.success & (snapshot.norm == 0)  # obeyed from the start
+            met = met or bool(enough.any())
             step = Step(min(1.0, snapshot.iteration / total), _message(snapshot), snapshot)
             follow(step)
             yield step
@@ -146,8 +144,8 @@ def _steps(
         snapshots.close()
     # What is returned is what counts: judged once more, as it will be by whoever checks it.
     success = success & achieved(forward(model, x + delta), targets)
-    demanding = success.any() or margin > DEFAULT_MARGIN  # else plainly nothing was reached
-    if method == "rising" and margin > 0 and not met and demanding:
+    # Said only where the margin may be to blame; an order out of reach is a failure like others.
+    if margin and not met and (success.any() or margin > RisingOptions.margin):
         warnings.warn(
             f"margin = {margin:g} logits was not reached on any image ({int(success.sum())} of "
             f"{len(x)} reached the order without it); lower margin or raise iters",
@@ -179,15 +177,3 @@ def _message(snapshot: Snapshot) -> str:
     found = snapshot.found
     text = f"iteration {snapshot.iteration}: {int(found.sum())} of {len(found)} reached"
     return f"{text}, mean l2 {snapshot.best_norm[found].mean():.3g}" if found.any() else text
-
-
-def _options(method: str, params: dict[str, Any]) -> dict[str, Any]:
-    """The method's own parameters, complete for a baseline, or an error naming the nearest."""
-    if method == "rising":
-        kinds = inspect.signature(rising_steps).parameters.values()
-        names = [p.name for p in kinds if p.kind is p.KEYWORD_ONLY]
-    else:
-        names = list(BASELINE_DEFAULTS)
-    for name in params:
-        _checks.choice(f"parameter of method {method!r}", name, names)
-    return dict(params) if method == "rising" else {**BASELINE_DEFAULTS, **params}

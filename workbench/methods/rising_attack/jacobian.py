@@ -19,7 +19,8 @@ from ._checks import fits_memory
 def forward(model: nn.Module, x: Tensor, chunk: int = 256) -> Tensor:
     """Logits (B, classes) of images (B, C, H, W), without a graph, at most `chunk` at a time."""
     with torch.no_grad():
-        return torch.cat([model(part) for part in x.split(chunk)])
+        answers = [model(part) for part in x.split(chunk)]
+    return torch.cat(answers) if len(answers) > 1 else answers[0]
 
 
 def adversarial_jacobian(

@@ -35,9 +35,9 @@ def figure_of_merit(a: AttackResult, b: AttackResult, paired: bool = False) -> f
 
 
 def merit_text(value: float) -> str:
-    """A figure of merit for a table: "1.30", "B fails", "A fails", or "no common image"."""
+    """A figure of merit for a table: "1.30", "B fails", "A fails", or "no common success"."""
     if math.isnan(value):
-        return "no common image"
+        return "no common success"
     return "B fails" if math.isinf(value) else "A fails" if value == 0 else f"{value:.2f}"
 
 

@@ -10,6 +10,7 @@ of a batch share the Jacobian and the line search; only the small program is sol
 from __future__ import annotations
 
 from collections.abc import Generator, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import torch
@@ -26,37 +27,62 @@ GROUP_BYTES = 500_000_000  # Jacobians of more images than this are computed one
 SMALL_STEP = 1e-4  # of the perturbation's norm: an image that has succeeded stops below it
 
 
-def rising_steps(
-    model: nn.Module,
-    x: Tensor,
-    targets: Tensor,
-    *,
-    iters: int = 30,
-    margin: float = 0.05,
-    rivals: int | None = None,
-    rank: int | None = None,
-    box: str = "active",
-    line_search: bool = True,
-    alphas: Sequence[float] = (1.0, 0.5, 0.25, 0.1),
-    tau: float = 1.0,
-    trust: float | None = None,
-    chunk: int = 256,
-    early_stop: bool = True,
-    directions: str = "singular",
-    seed: int = 0,
-) -> Generator[Snapshot, None, tuple[Tensor, Tensor]]:
-    """Attack checked images x (B, C, H, W) with checked targets (B, K): one `Snapshot` a iteration.
+@dataclass(frozen=True)
+class RisingOptions:
+    """The options of the attack, checked when made.
 
     iters: SQP steps. margin: logits by which each inequality is demanded. rivals: only the so many
     highest non-targets get a row (None: all). rank: leading singular vectors kept (None: all).
     box: "active" keeps the program inside [0, 1], "none" only clips its steps. line_search: False
     takes full steps. alphas: step fractions tried, in one forward pass. tau: fraction of each
-    violation demanded a step. trust: longest step (l2). chunk: rows of a backward pass, and images
-    of a forward one. early_stop: finish an image once its steps are small. directions: "random"
-    puts random directions (from seed) for the singular vectors. Returns (best delta, success).
+    violation demanded a step. trust: longest step (l2; None: any). chunk: rows of a backward pass,
+    and images of a forward one. early_stop: finish an image that has succeeded once its steps are
+    small. directions: "random" puts random directions, from seed, for the singular vectors.
     """
-    _check(iters, margin, rivals, rank, box, alphas, tau, trust, chunk, directions)
-    alphas = torch.tensor(alphas if line_search else (1.0,), dtype=x.dtype, device=x.device)
+
+    iters: int = 30
+    margin: float = 0.05
+    rivals: int | None = None
+    rank: int | None = None
+    box: str = "active"
+    line_search: bool = True
+    alphas: Sequence[float] = (1.0, 0.5, 0.25, 0.1)
+    tau: float = 1.0
+    trust: float | None = None
+    chunk: int = 256
+    early_stop: bool = True
+    directions: str = "singular"
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        whole("iters", self.iters, 1, 500)
+        number("margin", self.margin, 0, 5)
+        for name in ("rivals", "rank"):
+            if getattr(self, name) is not None:
+                whole(name, getattr(self, name), 1)
+        choice("box", self.box, BOXES)
+        choice("directions", self.directions, DIRECTIONS)
+        if len(self.alphas) == 0:
+            raise ValueError("alphas is empty; allowed are step fractions > 0 and <= 1")
+        for alpha in self.alphas:
+            number("alphas", alpha, 0, 1, above=True)
+        number("tau", self.tau, 0, 1, above=True)
+        if self.trust is not None:
+            number("trust", self.trust, 0, above=True)
+        whole("chunk", self.chunk, 1)
+        whole("seed", self.seed, 0)
+
+
+def rising_steps(
+    model: nn.Module, x: Tensor, targets: Tensor, options: RisingOptions
+) -> Generator[Snapshot, None, tuple[Tensor, Tensor]]:
+    """Attack checked images x (B, C, H, W) with checked targets (B, K): a `Snapshot` an iteration.
+
+    Returns the best delta (B, C, H, W), zeros where none reaches the order, and success (B,).
+    """
+    margin, chunk = options.margin, options.chunk
+    alphas = options.alphas if options.line_search else (1.0,)
+    alphas = torch.tensor(alphas, dtype=x.dtype, device=x.device)
     n_pixels = x[0].numel()
     logits = forward(model, x, chunk)
     rows = row_classes(targets, non_targets(targets, logits.shape[1]))
@@ -67,7 +93,7 @@ def rising_steps(
     free_pixels = torch.full_like(best_norm, n_pixels, dtype=torch.long)
     active_rows = torch.zeros_like(free_pixels)
 
-    for iteration in range(iters + 1):
+    for iteration in range(options.iters + 1):
         gap = gaps(logits, *rows)
         violation = (margin - gap).clamp(min=0)
         norm = delta.flatten(1).norm(dim=1)
@@ -81,26 +107,25 @@ def rising_steps(
         )  # fmt: skip
         if iteration == 0:
             running = ~success  # nothing is shorter than no perturbation
-        elif early_stop:
+        elif options.early_stop:
             running = running & ~(success & small)
-        if iteration == iters or not running.any():
+        if iteration == options.iters or not running.any():
             break
 
         moving = running.nonzero()[:, 0]
         start, here = delta[moving], x[moving]
         subset = targets[moving]
-        if rivals is None:
+        if options.rivals is None:
             kept = non_targets(subset, logits.shape[1])
         else:
-            kept = strongest_rivals(logits[moving], subset, rivals)
+            kept = strongest_rivals(logits[moving], subset, options.rivals)
         goal, multiplier, free, active = _solve_all(
-            model, here, start, logits[moving], row_classes(subset, kept),
-            margin, tau, rank, box, directions, seed, chunk, first=iteration == 0,
-        )  # fmt: skip
+            model, here, start, logits[moving], row_classes(subset, kept), options, iteration == 0
+        )
         step = goal - start
-        if trust is not None:
+        if options.trust is not None:
             length = step.flatten(1).norm(dim=1)
-            step = step * _per_image((trust / length.clamp(min=1e-30)).clamp(max=1), x)
+            step = step * _per_image((options.trust / length.clamp(min=1e-30)).clamp(max=1), x)
         tried = start + alphas.view(-1, *[1] * x.ndim) * step
         tried = (here + tried).clamp(0, 1) - here
         answers = forward(model, (here + tried).flatten(0, 1), chunk)
@@ -139,24 +164,20 @@ def _solve_all(
     delta: Tensor,
     logits: Tensor,
     rows: tuple[Tensor, Tensor],
-    margin: float,
-    tau: float,
-    rank: int | None,
-    box: str,
-    directions: str,
-    seed: int,
-    chunk: int,
+    options: RisingOptions,
     first: bool,
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     """Each image's program: solution, largest multiplier, free pixels, active rows."""
     goals, numbers = [], []
     bytes_each = rows[0].shape[1] * x[0].numel() * x.element_size()
     group = max(1, GROUP_BYTES // bytes_each)
-    missing = margin - gaps(logits, *rows).double()
-    missing = torch.where(missing > 0, tau * missing, missing).cpu().numpy()
+    missing = options.margin - gaps(logits, *rows).double()
+    missing = torch.where(missing > 0, options.tau * missing, missing).cpu().numpy()
     for begin in range(0, len(x), group):
         part = slice(begin, begin + group)
-        G = adversarial_jacobian(model, x[part] + delta[part], rows[0][part], rows[1][part], chunk)
+        G = adversarial_jacobian(
+            model, x[part] + delta[part], rows[0][part], rows[1][part], options.chunk
+        )
         if first and not (known := dependent(G)).all():
             image = begin + int((~known).nonzero()[0])
             raise ValueError(
@@ -166,11 +187,15 @@ def _solve_all(
         now = delta[part].flatten(1).double().cpu().numpy()
         clean = x[part].flatten(1).double().cpu().numpy()
         lo, hi = (
-            (-clean, 1 - clean) if box == "active" else (-np.inf + 0 * clean, np.inf + 0 * clean)
+            (-clean, 1 - clean)
+            if options.box == "active"
+            else (-np.inf + 0 * clean, np.inf + 0 * clean)
         )
         for i, g in enumerate(G.double().cpu().numpy()):
             h = missing[begin + i] + g @ now[i]
-            solution = boxed_least_distance(g, h, lo[i], hi[i], rank, directions, seed)
+            solution = boxed_least_distance(
+                g, h, lo[i], hi[i], options.rank, options.directions, options.seed
+            )
             goals.append(solution.delta)
             numbers.append((solution.lam.max(), solution.free.sum(), solution.active.sum()))
     multiplier, free, active = torch.tensor(np.array(numbers, float), device=x.device).T
@@ -180,21 +205,3 @@ def _solve_all(
 
 def _per_image(values: Tensor, x: Tensor) -> Tensor:
     return values.view(-1, *[1] * (x.ndim - 1))
-
-
-def _check(iters, margin, rivals, rank, box, alphas, tau, trust, chunk, directions) -> None:
-    whole("iters", iters, 1, 500)
-    number("margin", margin, 0, 5)
-    for name, value in (("rivals", rivals), ("rank", rank)):
-        if value is not None:
-            whole(name, value, 1)
-    choice("box", box, BOXES)
-    choice("directions", directions, DIRECTIONS)
-    if len(alphas) == 0:
-        raise ValueError("alphas is empty; allowed are step fractions > 0 and <= 1")
-    for alpha in alphas:
-        number("alphas", alpha, 0, 1, above=True)
-    number("tau", tau, 0, 1, above=True)
-    if trust is not None:
-        number("trust", trust, 0, above=True)
-    whole("chunk", chunk, 1)
