@@ -146,7 +146,7 @@ def make_loss(model: nn.Module, targets: Tensor, method: str, margin: float) -> 
             logits.log_softmax(1), wanted.to(logits), reduction="none"
         ).sum(1)
     goal = TargetFeatures(head, targets, margin)
-    # The goal is held fixed: the derivative of a squared distance to a convex set is 2 (phi - goal).
+    # Goal held fixed: the derivative of a squared distance to a convex set is 2 (phi - goal).
     return lambda logits, phi: (phi - goal(logits.detach(), phi.detach())).square().sum(1)
 
 
