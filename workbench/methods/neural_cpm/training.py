@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 import torch
 from torch import Tensor
-from torch.nn.utils import parameters_to_vector, vector_to_parameters
+from torch.nn.utils import parameters_to_vector
 
 from workbench.steps import Step, Steps, part, run
 
@@ -115,7 +115,11 @@ class Weights:
         return parameters_to_vector(self.trained).detach()
 
     def load(self, vector: Tensor) -> None:
-        vector_to_parameters(vector.clone(), self.trained)
+        # In place: parameters moved to other addresses would round otherwise.
+        with torch.no_grad():
+            pieces = vector.split([p.numel() for p in self.trained])
+            for parameter, piece in zip(self.trained, pieces, strict=True):
+                parameter.copy_(piece.view_as(parameter))
 
     def updated(self) -> None:
         """Follow the parameters after a step of the optimizer."""
