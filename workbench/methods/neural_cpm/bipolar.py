@@ -75,11 +75,12 @@ class Model:
 class Bipolar:
     """What the experiment returns.
 
-    data (n, H, W), kind (N + 1,), scenario: how they were made; moments (n, 2, 2) of the data; noise_floor (k,): RMSE of groups
-    of fresh data, as many as samples; starts_rmse: that of the kind-permuted starts;
-    data_fragmented: cells in pieces in the data; basis: the
-    fitted cell-sorting energy; models by name; exact and first_order (chains, P):
-    neural energy changes of the same copy attempts, NaN where a chain had fewer than P; training: name and state of what is being trained.
+    data (n, H, W), kind (N + 1,), scenario: how they were made; moments (n, 2, 2) of the data;
+    noise_floor (k,): RMSE of groups of fresh data, as many as samples; starts_rmse: that of the
+    kind-permuted starts; data_fragmented: cells in pieces in the data; basis: the fitted
+    cell-sorting energy; models by name; exact and first_order (chains, P): neural energy changes
+    of the same copy attempts, NaN where a chain had fewer than P; training: name and state of what
+    is being trained.
     """
 
     data: np.ndarray
@@ -292,7 +293,7 @@ def _volume_range(frames: np.ndarray, n_labels: int) -> tuple[int, int]:
 def _deltas(
     p: Parameters, model: Hamiltonian, starts: np.ndarray, kind: np.ndarray, steps: int = 20
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Exact and first-order neural energy changes (chains, P) of the same copies, after some steps."""
+    """Exact and first-order neural energy changes (chains, P) of the same copy attempts."""
     sampler = ParallelSampler(model, starts[:8], kind, p.n_parallel, "first_order", p.seed)
     for _ in range(steps):
         sampler.step()
