@@ -76,7 +76,14 @@ def test_the_monitor_shows_whatever_is_there_yet(finished):
     empty.bipolar = finished.bipolar
     training, chains = views.monitor(empty)
     assert "mean energy" in labels(training.object)
-    assert "Ellipse" in repr(chains.object)
+    assert "Path" in repr(chains.object)
+
+
+def test_the_ellipse_of_a_spread_is_two_standard_deviations_along_its_axes():
+    points = np.array([[0.0, -3], [0, 3], [1, 0], [-1, 0]]) + 10  # spread .5 down, 4.5 across
+    outline = views.spread_ellipse(points) - 10.5
+    assert np.abs(outline).max(0) == pytest.approx([2 * 0.5**0.5, 2 * 4.5**0.5], rel=1e-2)
+    assert views.spread_ellipse(points[:1]) is None
 
 
 def test_the_thumbnail_is_a_png():

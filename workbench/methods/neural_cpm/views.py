@@ -117,15 +117,17 @@ def recovery_chart(recovered: Recovered, seed: int = 0, rescaled: bool = False) 
     estimate = recovered.estimates[seed]
     factor = (estimate @ truth) / (estimate @ estimate) if rescaled else 1.0
     iterations = np.arange(1, len(history) + 1)
-    parts: list[Any] = []
-    for number, (name, color) in enumerate(zip(ENERGY_LABELS, CYCLE, strict=False)):
-        parts.append(
-            hv.Curve((iterations, factor * history[:, number]), "iteration", "estimate [energy]",
-                     label=name).opts(color=color)
-        )  # fmt: skip
-        parts.append(hv.HLine(truth[number]).opts(color=color, line_dash="dashed", line_width=1))
+    curves = [
+        hv.Curve((iterations, factor * history[:, number]), "iteration", "estimate [energy]",
+                 label=name).opts(color=color)
+        for number, (name, color) in enumerate(zip(ENERGY_LABELS, CYCLE, strict=False))
+    ]  # fmt: skip
+    rows = [(1, value, iterations[-1], value, c) for value, c in zip(truth, CYCLE, strict=False)]
+    dashes = hv.Segments(rows, ["iteration", "estimate [energy]", "end", "same"], "color").opts(
+        color="color", line_dash="dashed", line_width=1
+    )
     how = f", times {factor:.3f}" if rescaled else ""
-    return hv.Overlay(parts).opts(
+    return hv.Overlay([*curves, dashes]).opts(
         title=f"Recovered energy{how} (truth dashed)", width=450, height=320,
         legend_position="right",
     )  # fmt: skip
@@ -198,23 +200,31 @@ def aggregates(frames: np.ndarray, kind: np.ndarray, title: str, ellipses: bool 
         lattice_rgb(np.concatenate(list(frames), axis=1), kind), bounds=(0, 0, n * width, height)
     ).opts(width=150 * n, height=172, title=title, xaxis=None, yaxis=None, toolbar=None,
            default_tools=[])  # fmt: skip
-    shapes: list[Any] = []
+    if not ellipses:
+        return row
     points = centers(frames, len(kind))
-    for number in range(n if ellipses else 0):
-        for k, dash in ((1, "solid"), (2, "dashed")):
-            own = points[number, kind[1:] == k]
-            own = own[np.isfinite(own).all(1)]
-            if len(own) < 2:
-                continue
-            spread, axes = np.linalg.eigh(np.cov(own.T, bias=True))
-            lengths = 4 * np.sqrt(np.maximum(spread, 0))
-            angle = np.arctan2(-axes[0, 1], axes[1, 1])  # rows point down, y points up
-            row_, column = own.mean(0) + 0.5
-            shapes.append(
-                hv.Ellipse(column + number * width, height - row_, (lengths[1], lengths[0]),
-                           orientation=angle).opts(color=INK, line_dash=dash, line_width=1.5)
-            )  # fmt: skip
+    shapes = []
+    for k, dash in ((1, "solid"), (2, "dashed")):
+        own = [spread_ellipse(points[number, kind[1:] == k]) for number in range(n)]
+        # Rows point down, y points up. One element for all: each costs as much as a chart.
+        lines = [
+            np.stack([e[:, 1] + number * width, height - e[:, 0]], axis=1)
+            for number, e in enumerate(own)
+            if e is not None
+        ]
+        shapes.append(hv.Path(lines).opts(color=INK, line_dash=dash, line_width=1.5))
     return hv.Overlay([row, *shapes])
+
+
+def spread_ellipse(points: np.ndarray, n: int = 61) -> np.ndarray | None:
+    """Outline (n, 2), two standard deviations around points (m, 2); None for fewer than two."""
+    points = points[np.isfinite(points).all(1)]
+    if len(points) < 2:
+        return None
+    spread, axes = np.linalg.eigh(np.cov(points.T, bias=True))
+    turn = np.linspace(0, 2 * np.pi, n)
+    circle = np.stack([np.cos(turn), np.sin(turn)])
+    return points.mean(0) + 0.5 + (axes * 2 * np.sqrt(np.maximum(spread, 0)) @ circle).T
 
 
 @needs_result
