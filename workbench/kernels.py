@@ -72,6 +72,7 @@ class _Engine(NBClientEngine):
                 startup_timeout=start_timeout,
                 timeout_func=remaining,
                 interrupt_on_timeout=False,
+                shutdown_kernel="immediate",  # all its messages are in: no reason to wait
             )
             client.km = manager  # set afterwards, so that the client shuts it down as its own
             client.on_step = options["on_step"]

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import base64
 import datetime
-import importlib
+import importlib.util
 import json
 import os
 import re
@@ -30,6 +30,7 @@ from workbench.steps import PROGRESS_MIME, Step
 
 STILL = "WORKBENCH_STILL"  # set for kernels of reports: live views show a still instead
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")
+RENDERERS = ("nbconvert.exporters", "latex2mathml.converter", "jinja2", "pygments.formatters")
 NOT_IN_REPORT = "no-report"  # tag of cells that a report leaves out
 
 
@@ -99,8 +100,8 @@ def _execute(
     from nbclient.exceptions import CellTimeoutError, DeadKernelError
     from papermill.exceptions import PapermillExecutionError
 
-    # The exporter takes a second to import: on the second core, while the kernel works.
-    threading.Thread(target=importlib.import_module, args=("nbconvert.exporters",)).start()
+    # What renders the page takes seconds to import: on the second core, while the kernel works.
+    threading.Thread(target=lambda: [importlib.import_module(name) for name in RENDERERS]).start()
 
     try:
         kernels.execute(
@@ -198,9 +199,8 @@ def _body(notebook: Path, show_code: bool) -> str:
 
 def _inline_stylesheets(body: str) -> str:
     """Charts name panel's stylesheets by their address on a network: put them into the page."""
-    import panel
-
-    folder = Path(panel.__file__).parent / "dist"
+    # Found without importing it, which would take a second or two.
+    folder = Path(importlib.util.find_spec("panel").origin).parent / "dist"
 
     def inlined(found: re.Match[str]) -> str:
         text = (folder / found[1]).read_bytes()

@@ -45,6 +45,7 @@ def browser() -> Iterator:
     """A headless Chromium driven by Playwright."""
     playwright = pytest.importorskip("playwright.sync_api")
     executable = os.environ.get("CHROMIUM") or shutil.which("chromium") or shutil.which("chrome")
+    playwright.expect.set_options(timeout=30_000)
     with playwright.sync_playwright() as driver:
         if executable is None and not Path(driver.chromium.executable_path).exists():
             pytest.skip("no Chromium: install Debian's `chromium` or `playwright install chromium`")

@@ -3,6 +3,7 @@
 import time
 
 import pytest
+from playwright.sync_api import expect
 
 
 @pytest.fixture(scope="session")
@@ -57,7 +58,7 @@ def test_a_large_tissue_stays_fluent(tissue, capsys):
     enter(tissue, "size", 200)
     enter(tissue, "n cells", 160)
     tissue.get_by_role("slider", name="Speed").fill("5")  # 2^5 MCS a frame
-    tissue.get_by_text("32 MCS/frame").wait_for()
+    expect(tissue.get_by_text("32 MCS/frame")).to_be_visible()
     tissue.get_by_role("button", name="Play").click()
     time.sleep(4)
     with capsys.disabled():
@@ -68,9 +69,9 @@ def test_a_large_tissue_stays_fluent(tissue, capsys):
 def test_a_click_puts_a_copy_attempt_under_the_lens(tissue):
     box = tissue.locator(".lv canvas").bounding_box()
     tissue.mouse.click(box["x"] + 3, box["y"] + 3)
-    tissue.get_by_text("nothing can be copied here").wait_for()
+    expect(tissue.get_by_text("nothing can be copied here")).to_be_visible()
     tissue.get_by_role("combobox", name="Color by").select_option("field")
-    tissue.get_by_text("least ΔH", exact=True).wait_for()
+    expect(tissue.get_by_text("least ΔH", exact=True)).to_be_visible()
     border = tissue.evaluate("""() => {
       const find = (root) => { for (const e of root.querySelectorAll('*')) {
         if (e.matches('canvas[role=img]')) return e;
@@ -80,8 +81,8 @@ def test_a_click_puts_a_copy_attempt_under_the_lens(tissue):
       const row = canvas.getContext('2d').getImageData(0, canvas.height >> 1, n, 1).data;
       for (let x = 0; x < n; x++) if (row[4 * x] < 40) return x / n; }""")
     tissue.mouse.click(box["x"] + border * box["width"], box["y"] + box["height"] / 2)
-    tissue.get_by_text("after the cheapest copy").wait_for()
-    tissue.get_by_text("accepted at T = 1").wait_for()
+    expect(tissue.get_by_text("after the cheapest copy")).to_be_visible()
+    expect(tissue.get_by_text("accepted at T = 1")).to_be_visible()
 
 
 def test_two_visitors_share_nothing(tissue, browser, app_url):

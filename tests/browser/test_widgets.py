@@ -10,6 +10,7 @@ import pytest
 from jupyter_client.manager import AsyncKernelManager
 from nbclient import NotebookClient
 from nbconvert import HTMLExporter
+from playwright.sync_api import expect
 
 from workbench.widgets.player import FramePlayer
 
@@ -75,7 +76,7 @@ def test_play_moves_the_picture_at_a_good_rate_and_pause_stops_it(lattice, capsy
         print(f"\nLatticeView 256 x 256: {rate} frames/s")
     assert rate >= 10  # about 45 on an idle machine; the benchmark says how fast, this that it runs
     assert lattice.locator("canvas").evaluate(COLORS_OF_ROW) != before
-    lattice.get_by_role("button", name="Play", exact=True).wait_for()
+    expect(lattice.get_by_role("button", name="Play", exact=True)).to_be_visible()
     time.sleep(0.3)
     count = frames(lattice)
     time.sleep(0.4)
@@ -101,15 +102,17 @@ def test_the_keyboard_plays_steps_resets_and_points(lattice):
     canvas = lattice.locator("canvas")
     canvas.focus()
     canvas.press("ArrowRight")
-    lattice.get_by_text("1 steps", exact=True).wait_for()
+    expect(lattice.get_by_text("1 steps", exact=True)).to_be_visible()
     canvas.press("Home")
-    lattice.get_by_text("0 steps", exact=True).wait_for()
+    expect(lattice.get_by_text("0 steps", exact=True)).to_be_visible()
     canvas.press("Shift+ArrowUp")
-    lattice.get_by_text(re.compile(r"\(127, 128\) cell \d+ · \w+ · volume 1024")).wait_for()
+    expect(
+        lattice.get_by_text(re.compile(r"\(127, 128\) cell \d+ · \w+ · volume 1024"))
+    ).to_be_visible()
     canvas.press(" ")
-    lattice.get_by_role("button", name="Pause", exact=True).wait_for()
+    expect(lattice.get_by_role("button", name="Pause", exact=True)).to_be_visible()
     canvas.press(" ")
-    lattice.get_by_role("button", name="Play", exact=True).wait_for()
+    expect(lattice.get_by_role("button", name="Play", exact=True)).to_be_visible()
 
 
 def test_everything_that_can_be_used_has_a_name(lattice):
@@ -134,7 +137,7 @@ def test_pointing_tells_cell_type_volume_and_perimeter(lattice):
 def test_killing_erasing_and_drawing_change_the_lattice(lattice):
     lattice.get_by_role("combobox", name="Pointer").select_option("kill")
     click_site(lattice, 100, 100)
-    lattice.get_by_text("dark (31)").or_(lattice.get_by_text("light (31)")).wait_for()
+    expect(lattice.get_by_text("dark (31)").or_(lattice.get_by_text("light (31)"))).to_be_visible()
     lattice.get_by_role("combobox", name="Pointer").select_option("erase")
     click_site(lattice, 200, 20, to=(200, 60))
     for column in (20, 37, 60):  # no gaps in a quick drag
@@ -148,7 +151,9 @@ def test_killing_erasing_and_drawing_change_the_lattice(lattice):
 def test_errors_are_said_in_the_view(lattice):
     lattice.get_by_role("combobox", name="Pointer").select_option("kill")
     click_site(lattice, 50, 150)  # cell 13
-    lattice.get_by_role("alert").get_by_text("ValueError: cell 13 cannot be killed").wait_for()
+    expect(
+        lattice.get_by_role("alert").get_by_text("ValueError: cell 13 cannot be killed")
+    ).to_be_visible()
 
 
 def test_a_narrow_page_still_shows_all_of_it(lattice):
@@ -204,7 +209,7 @@ def test_the_player_replays_offline_and_prints_its_last_frame(offline_page, tmp_
     offline_page.goto(path.as_uri())
     first, second = (offline_page.get_by_role("group", name=n) for n in "AB")
     first.get_by_role("slider").fill("1")
-    first.get_by_text("1 MCS").wait_for()
+    expect(first.get_by_text("1 MCS")).to_be_visible()
     assert second.get_by_text("4 MCS").is_visible()  # players do not disturb each other
 
     def shown(player):
@@ -212,7 +217,7 @@ def test_the_player_replays_offline_and_prints_its_last_frame(offline_page, tmp_
 
     assert shown(first) == players[0].images[1] and shown(second) == players[1].images[4]
     first.get_by_role("button").click()
-    first.get_by_text("4 MCS").wait_for()
+    expect(first.get_by_text("4 MCS")).to_be_visible()
     first.get_by_role("slider").fill("0")
     offline_page.evaluate("window.dispatchEvent(new Event('beforeprint'))")
     assert shown(first) == players[0].images[4]
@@ -222,6 +227,6 @@ def test_the_player_replays_offline_and_prints_its_last_frame(offline_page, tmp_
 def test_the_player_works_inside_a_panel_page(lattice):
     replay = lattice.get_by_role("group", name="Replay")
     replay.get_by_role("slider").fill("1")
-    replay.get_by_text("1 frames").wait_for()
+    expect(replay.get_by_text("1 frames")).to_be_visible()
     replay.get_by_role("button").click()
-    replay.get_by_text("2 frames").wait_for()
+    expect(replay.get_by_text("2 frames")).to_be_visible()

@@ -31,7 +31,8 @@ def test_every_experiment_of_the_quick_study_leaves_results(finished):
     assert finished.tissue.frames.shape[1:] == (40, 40)
     assert set(finished.recovered) == {"own"}
     assert set(finished.bipolar.models) == {bipolar.CELL_SORTING, bipolar.CLOSURE}
-    assert len(finished.bipolar.exact) == len(finished.bipolar.first_order) > 10
+    assert finished.bipolar.exact.shape == finished.bipolar.first_order.shape
+    assert np.isfinite(finished.bipolar.exact).sum() > 10
     assert all(np.isfinite(v) for v in finished.values.values())
 
 

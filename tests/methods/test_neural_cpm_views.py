@@ -1,5 +1,7 @@
 """Pictures of NeuralCPM: pure functions of results that draw, with labels and units."""
 
+from dataclasses import replace
+
 import holoviews as hv
 import numpy as np
 import pytest
@@ -35,12 +37,14 @@ def test_every_chart_draws_and_its_axes_are_named(finished):
         "recovery": (views.recovery_chart(recovered), "estimate [energy]"),
         "rescaled": (views.recovery_chart(recovered, rescaled=True), "estimate [energy]"),
         "contacts": (views.contact_chart(recovered, 0), "c × number of contacts"),
-        "errors": (views.recovery_errors(finished.recovered), "RMSE [energy]"),
+        "errors": (views.recovery_errors({"A": recovered, "B": recovered}), "RMSE [energy]"),
         "rmse": (views.rmse_chart(poles), "RMSE of second moments [sites²]"),
         "prices": (views.first_order_chart(poles.exact, poles.first_order), "exact ΔH"),
         "training": (views.training_chart(trained.trainings), "mean energy"),
         "toy": (views.price_scatter(20), "first-order ΔH"),
     }
+    judged = replace(trained.trainings[0], metrics=[(10, 9.0), (20, 7.5)])
+    charts["validation"] = (views.training_chart([judged]), "RMSE of moments [sites²]")
     for name, (chart, label) in charts.items():
         assert label in labels(chart), name
     labels(views.bipolar_gallery(poles))
@@ -55,6 +59,13 @@ def test_replays_and_tables_show_every_model(finished):
     assert "MCS" in views.tissue_replay(finished.tissue)._repr_html_()
 
 
+def test_the_fitted_energy_stands_beside_the_one_that_made_the_pictures(finished):
+    table = views.basis_table(finished.bipolar)
+    made_with = table.split("made with")[1].split("</tr>")[0]
+    assert [f"{value:.3g}</td>" in made_with for value in (6, 3, 7, 0.974)] == 4 * [True]
+    assert "fitted" in table
+
+
 def test_the_monitor_shows_whatever_is_there_yet(finished):
     empty = type(finished)(finished.parameters)
     assert views.monitor(empty) is not None
@@ -65,7 +76,14 @@ def test_the_monitor_shows_whatever_is_there_yet(finished):
     empty.bipolar = finished.bipolar
     training, chains = views.monitor(empty)
     assert "mean energy" in labels(training.object)
-    assert "Ellipse" in repr(chains.object)
+    assert "Path" in repr(chains.object)
+
+
+def test_the_ellipse_of_a_spread_is_two_standard_deviations_along_its_axes():
+    points = np.array([[0.0, -3], [0, 3], [1, 0], [-1, 0]]) + 10  # spread .5 down, 4.5 across
+    outline = views.spread_ellipse(points) - 10.5
+    assert np.abs(outline).max(0) == pytest.approx([2 * 0.5**0.5, 2 * 4.5**0.5], rel=1e-2)
+    assert views.spread_ellipse(points[:1]) is None
 
 
 def test_the_thumbnail_is_a_png():

@@ -23,7 +23,7 @@ from .closure import CellSorting, Hamiltonian, Hybrid
 from .energy import volumes
 from .ensemble import permute_identities
 from .experiments import ANALYTIC_FIT, DATA, HELD_OUT, NETWORK, SAMPLING, STARTS
-from .generators import Simulation, simulate_steps
+from .generators import Scenario, Simulation, simulate_steps
 from .hamiltonian import NeuralEnergy, NeuralHamiltonian
 from .measures import (
     fragmented,
@@ -75,15 +75,17 @@ class Model:
 class Bipolar:
     """What the experiment returns.
 
-    data (n, H, W), kind (N + 1,); moments (n, 2, 2) of the data; noise_floor (k,): RMSE of groups
-    of fresh data, as many as samples; starts_rmse: that of the kind-permuted starts;
-    data_fragmented: cells in pieces in the data; basis: the
-    fitted cell-sorting energy; models by name; exact and first_order (a,): neural energy changes
-    of the same copy attempts; training: name and state of what is being trained.
+    data (n, H, W), kind (N + 1,), scenario: how they were made; moments (n, 2, 2) of the data;
+    noise_floor (k,): RMSE of groups of fresh data, as many as samples; starts_rmse: that of the
+    kind-permuted starts; data_fragmented: cells in pieces in the data; basis: the fitted
+    cell-sorting energy; models by name; exact and first_order (chains, P): neural energy changes
+    of the same copy attempts, NaN where a chain had fewer than P; training: name and state of what
+    is being trained.
     """
 
     data: np.ndarray
     kind: np.ndarray
+    scenario: Scenario
     moments: np.ndarray
     noise_floor: np.ndarray
     starts_rmse: float
@@ -232,7 +234,9 @@ def _start(data: Simulation, fresh: Simulation, starts: np.ndarray, basis: CellS
     floor = [moment_rmse(moments(group, data.kind), reference) for group in groups]
     permuted = moment_rmse(moments(starts, data.kind), reference)
     broken = float(fragmented(data.frames).mean())
-    return Bipolar(data.frames, data.kind, reference, np.array(floor), permuted, broken, basis)
+    return Bipolar(
+        data.frames, data.kind, data.scenario, reference, np.array(floor), permuted, broken, basis
+    )
 
 
 def _options(p: Parameters, validation: np.ndarray | None, kind: np.ndarray) -> dict[str, Any]:
@@ -240,6 +244,7 @@ def _options(p: Parameters, validation: np.ndarray | None, kind: np.ndarray) -> 
     options: dict[str, Any] = {
         "iterations": p.iters, "lr": p.lr, "reg": p.reg, "chains": p.chains,
         "steps": p.chain_steps, "n_parallel": p.n_parallel, "p_reset": p.p_reset, "delta": p.delta,
+        "negatives": p.negatives,
     }  # fmt: skip
     if validation is None:
         return options
@@ -288,12 +293,12 @@ def _volume_range(frames: np.ndarray, n_labels: int) -> tuple[int, int]:
 def _deltas(
     p: Parameters, model: Hamiltonian, starts: np.ndarray, kind: np.ndarray, steps: int = 20
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Exact and first-order neural energy changes of the same copy attempts, after some steps."""
+    """Exact and first-order neural energy changes (chains, P) of the same copy attempts."""
     sampler = ParallelSampler(model, starts[:8], kind, p.n_parallel, "first_order", p.seed)
     for _ in range(steps):
         sampler.step()
     target, label, _ = sampler.proposals()
-    real = (label >= 0).numpy()
+    missing = (label < 0).numpy()
     with torch.no_grad():
         prices = [sampler.neural_delta(target, label, how) for how in ("exact", "first_order")]
-    return tuple(price.double().numpy()[real] for price in prices)
+    return tuple(np.where(missing, np.nan, price.double().numpy()) for price in prices)

@@ -14,6 +14,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from workbench.numerics.optimizers import Adam
 from workbench.steps import Step, Steps, run
 
 from ._checks import as_frames, as_kind
@@ -93,7 +94,7 @@ def train_classifier_steps(
         wrong = digits[(digits < 0) | (digits >= N_DIGITS)][0]
         raise ValueError(f"digits hold {wrong}: allowed are 0 to {N_DIGITS - 1}")
     model = DigitClassifier(maps.shape[1] - 1, seed)
-    optimizer = torch.optim.AdamW(model.parameters(), lr, weight_decay=weight_decay)
+    optimizer = Adam(model.parameters(), lr, weight_decay=weight_decay)
     rng = np.random.default_rng(seed)
     for epoch in range(epochs):
         order = torch.from_numpy(rng.permutation(len(maps))).split(batch)

@@ -197,8 +197,8 @@ def recovery_steps(p: Parameters, scenario: Scenario, name: str, **options) -> S
 class Digits:
     """Cellular digits: aggregates of the generator and of a fitted cell-sorting energy.
 
-    data, samples (n, H, W); label (n,) of the held-out data; accuracy and inception score of the
-    classifier on them; scores: inception score of "data" and "cell sorting".
+    data (n, H, W), label (n,): held-out ones; samples (n, H, W) of the first fit; accuracy of the
+    classifier on the data; scores: inception score of "data" (1,) and of "cell sorting" (fits,).
     """
 
     data: np.ndarray
@@ -206,7 +206,7 @@ class Digits:
     label: np.ndarray
     samples: np.ndarray
     accuracy: float
-    scores: dict[str, float] = field(default_factory=dict)
+    scores: dict[str, np.ndarray] = field(default_factory=dict)
 
 
 def digits_steps(parameters: Parameters, n: int = 500, held_out: int = 100) -> Steps[Digits]:
@@ -218,23 +218,32 @@ def digits_steps(parameters: Parameters, n: int = 500, held_out: int = 100) -> S
         train_classifier_steps(data.frames[train], data.kind, data.label[train], seed=seed),
         0.3, 0.8, "classifier",
     )  # fmt: skip
-    fit = yield from part(
-        fit_cellsort_steps(
-            data.frames[train], data.kind, data.scenario.V_target, seed=seed, **ANALYTIC_FIT
-        ),
-        0.8, 0.9, "cell-sorting fit",
-    )  # fmt: skip
-    rng = np.random.default_rng(seed + STARTS)
-    cells = Ensemble(
-        permute_identities(data.frames[test], rng), data.kind, fit.J, fit.lam, fit.V_target,
-        seed=seed + SAMPLING,
-    )  # fmt: skip
-    for number in range(30):
-        cells.step(10)
-        yield Step(0.9 + 0.1 * (number + 1) / 30, "sampling")
+    fits, sampled = parameters.train_seeds, []
+    for number in range(fits):
+        at, share = 0.8 + 0.2 * number / fits, 0.2 / fits
+        fit = yield from part(
+            fit_cellsort_steps(
+                data.frames[train], data.kind, data.scenario.V_target, seed=seed + number,
+                **ANALYTIC_FIT,
+            ),
+            at, at + share / 2, "cell-sorting fit",
+        )  # fmt: skip
+        rng = np.random.default_rng(seed + number + STARTS)
+        cells = Ensemble(
+            permute_identities(data.frames[test], rng), data.kind, fit.J, fit.lam, fit.V_target,
+            seed=seed + number + SAMPLING,
+        )  # fmt: skip
+        for mcs in range(10, 301, 10):
+            cells.step(10)
+            yield Step(at + share * (0.5 + mcs / 600), f"sampling, {mcs} of 300 MCS")
+        sampled.append(cells.frames)
+
+    def score(frames: np.ndarray) -> float:
+        return inception_score(classifier.probabilities(frames, data.kind))
+
     scores = {
-        name: inception_score(classifier.probabilities(frames, data.kind))
-        for name, frames in {"data": data.frames[test], "cell sorting": cells.frames}.items()
+        "data": np.array([score(data.frames[test])]),
+        "cell sorting": np.array([score(frames) for frames in sampled]),
     }
     right = accuracy(classifier, data.frames[test], data.kind, data.label[test])
-    return Digits(data.frames[test], data.kind, data.label[test], cells.frames, right, scores)
+    return Digits(data.frames[test], data.kind, data.label[test], sampled[0], right, scores)

@@ -255,6 +255,6 @@ def still(parameters: study.Parameters) -> bytes:
 
 def explorer(parameters: study.Parameters | None = None, **pieces: Any) -> Explorer:
     """The explorer of NeuralCPM; `pieces` are further arguments of `Explorer`, such as `views`."""
-    return Explorer(
-        parameters or study.Parameters(), live=live, still=still, only=[*LIVE, "seed"], **pieces
-    )
+    parameters = parameters or study.Parameters()
+    of_the_study = [name for name in parameters.names() if name not in LIVE]
+    return Explorer(parameters, live=live, still=still, only=[*LIVE, *of_the_study], **pieces)

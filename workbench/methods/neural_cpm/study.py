@@ -139,6 +139,8 @@ class Parameters(BaseParameters):
         doc="Copy attempts P of one parallel step")
     p_reset = Number(0.025, bounds=(0, 1), group="Training",
         doc="Probability that a chain restarts from data, an iteration")
+    negatives = Choice("chains", objects=["chains", "data", "noise"], group="Training",
+        doc="What energy is pushed up on, persistent chains, chains from data, or shuffled sites")
     delta = Choice("first_order", objects=["first_order", "exact"], group="Training",
         doc="Neural energy change of a copy, exact or by one gradient")
     weights = Choice("train", objects=["train", "stored"], group="Training",
@@ -262,6 +264,7 @@ def steps(p: Parameters) -> Steps[NeuralCPMStudy]:
     """The study as steps; data of a step: the study so far, with claims on what is finished."""
     from . import bipolar, experiments, findings
 
+    p.check()
     started = time.perf_counter()
     study = NeuralCPMStudy(p, complete=False)
 

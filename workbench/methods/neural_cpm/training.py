@@ -18,8 +18,9 @@ from typing import Any
 import numpy as np
 import torch
 from torch import Tensor
-from torch.nn.utils import parameters_to_vector, vector_to_parameters
+from torch.nn.utils import parameters_to_vector
 
+from workbench.numerics.optimizers import Adam
 from workbench.steps import Step, Steps, part, run
 
 from ._checks import all_alive, as_frames, as_kind, choice
@@ -115,7 +116,11 @@ class Weights:
         return parameters_to_vector(self.trained).detach()
 
     def load(self, vector: Tensor) -> None:
-        vector_to_parameters(vector.clone(), self.trained)
+        # In place: parameters moved to other addresses would round otherwise.
+        with torch.no_grad():
+            pieces = vector.split([p.numel() for p in self.trained])
+            for parameter, piece in zip(self.trained, pieces, strict=True):
+                parameter.copy_(piece.view_as(parameter))
 
     def updated(self) -> None:
         """Follow the parameters after a step of the optimizer."""
@@ -195,7 +200,7 @@ def train_steps(
         model, pictures.permuted(chains), kind, n_parallel, delta, seed=int(rng.integers(2**32))
     )
     weights = Weights(model, ema)
-    optimizer = torch.optim.Adam(weights.trained, lr, fused=True)
+    optimizer = Adam(weights.trained, lr)
     result = Training(model, {name: np.empty(0) for name in COLUMNS}, pictures.frames[:0])
     rows, started = [], time.perf_counter()
 
@@ -209,7 +214,7 @@ def train_steps(
         for iteration in range(1, iterations + 1):
             before, done = (iteration - 1) / iterations, iteration / iterations
             decay = 0.5 * (1 + np.cos(np.pi * before))
-            rate = optimizer.param_groups[0]["lr"] = lr * (final_lr + (1 - final_lr) * decay)
+            rate = optimizer.lr = lr * (final_lr + (1 - final_lr) * decay)
             positive = pictures.draw(chains)
             with one_thread(sampler.small):
                 sampler.refresh(pictures.starts(negatives, sampler.frames, p_reset))

@@ -32,6 +32,7 @@ RULE_NAMES = {
     "uniform": "uniform", "edges": "edges", "border_target": "border target",
     "border_source": "border source", "boltzmann": "Boltzmann law",
 }  # fmt: skip
+CONTACTS = ((0, 1), (0, 2), (1, 1), (1, 2), (2, 2))
 ENERGY_LABELS = ("J01", "J02", "J11", "J12", "J22", "λ")
 
 
@@ -47,7 +48,6 @@ def needs_result(view: Callable[..., Any]) -> Callable[..., Any]:
     return shown
 
 
-@needs_result
 def law_chart(law: Law) -> hv.Overlay:
     """Mean volume by copy rule: the engine on the exact chain, the Boltzmann law elsewhere."""
     names = [RULE_NAMES[rule] for rule in law.exact]
@@ -74,6 +74,12 @@ def volume_laws(law: Law) -> hv.Overlay:
     return hv.Overlay(curves).opts(
         title="Volume of one cell, exactly", width=420, height=300, legend_position="top_right"
     )
+
+
+@needs_result
+def law_pair(law: Law) -> hv.Layout:
+    """Mean volume by copy rule, and the whole law of the volume."""
+    return (law_chart(law) + volume_laws(law)).opts(shared_axes=False, toolbar=None)
 
 
 @needs_result
@@ -111,15 +117,17 @@ def recovery_chart(recovered: Recovered, seed: int = 0, rescaled: bool = False) 
     estimate = recovered.estimates[seed]
     factor = (estimate @ truth) / (estimate @ estimate) if rescaled else 1.0
     iterations = np.arange(1, len(history) + 1)
-    parts: list[Any] = []
-    for number, (name, color) in enumerate(zip(ENERGY_LABELS, CYCLE, strict=False)):
-        parts.append(
-            hv.Curve((iterations, factor * history[:, number]), "iteration", "estimate [energy]",
-                     label=name).opts(color=color)
-        )  # fmt: skip
-        parts.append(hv.HLine(truth[number]).opts(color=color, line_dash="dashed", line_width=1))
+    curves = [
+        hv.Curve((iterations, factor * history[:, number]), "iteration", "estimate [energy]",
+                 label=name).opts(color=color)
+        for number, (name, color) in enumerate(zip(ENERGY_LABELS, CYCLE, strict=False))
+    ]  # fmt: skip
+    rows = [(1, value, iterations[-1], value, c) for value, c in zip(truth, CYCLE, strict=False)]
+    dashes = hv.Segments(rows, ["iteration", "estimate [energy]", "end", "same"], "color").opts(
+        color="color", line_dash="dashed", line_width=1
+    )
     how = f", times {factor:.3f}" if rescaled else ""
-    return hv.Overlay(parts).opts(
+    return hv.Overlay([*curves, dashes]).opts(
         title=f"Recovered energy{how} (truth dashed)", width=450, height=320,
         legend_position="right",
     )  # fmt: skip
@@ -161,8 +169,10 @@ def contact_pair(recovered: Recovered) -> hv.Layout:
 
 
 @needs_result
-def recovery_errors(recovered: dict[str, Recovered]) -> hv.Overlay:
-    """RMSE of each scenario over seeds, as it is and after the best scalar."""
+def recovery_errors(recovered: dict[str, Recovered]) -> Any:
+    """RMSE of each scenario over seeds, as it is and after the best scalar; nothing for one."""
+    if len(recovered) < 2:
+        return Html("")
     points = []
     for label, color, key in (
         ("as is", OKABE_ITO["blue"], "rmse"),
@@ -190,23 +200,31 @@ def aggregates(frames: np.ndarray, kind: np.ndarray, title: str, ellipses: bool 
         lattice_rgb(np.concatenate(list(frames), axis=1), kind), bounds=(0, 0, n * width, height)
     ).opts(width=150 * n, height=172, title=title, xaxis=None, yaxis=None, toolbar=None,
            default_tools=[])  # fmt: skip
-    shapes: list[Any] = []
+    if not ellipses:
+        return row
     points = centers(frames, len(kind))
-    for number in range(n if ellipses else 0):
-        for k, dash in ((1, "solid"), (2, "dashed")):
-            own = points[number, kind[1:] == k]
-            own = own[np.isfinite(own).all(1)]
-            if len(own) < 2:
-                continue
-            spread, axes = np.linalg.eigh(np.cov(own.T, bias=True))
-            lengths = 4 * np.sqrt(np.maximum(spread, 0))
-            angle = np.arctan2(-axes[0, 1], axes[1, 1])  # rows point down, y points up
-            row_, column = own.mean(0) + 0.5
-            shapes.append(
-                hv.Ellipse(column + number * width, height - row_, (lengths[1], lengths[0]),
-                           orientation=angle).opts(color=INK, line_dash=dash, line_width=1.5)
-            )  # fmt: skip
+    shapes = []
+    for k, dash in ((1, "solid"), (2, "dashed")):
+        own = [spread_ellipse(points[number, kind[1:] == k]) for number in range(n)]
+        # Rows point down, y points up. One element for all: each costs as much as a chart.
+        lines = [
+            np.stack([e[:, 1] + number * width, height - e[:, 0]], axis=1)
+            for number, e in enumerate(own)
+            if e is not None
+        ]
+        shapes.append(hv.Path(lines).opts(color=INK, line_dash=dash, line_width=1.5))
     return hv.Overlay([row, *shapes])
+
+
+def spread_ellipse(points: np.ndarray, n: int = 61) -> np.ndarray | None:
+    """Outline (n, 2), two standard deviations around points (m, 2); None for fewer than two."""
+    points = points[np.isfinite(points).all(1)]
+    if len(points) < 2:
+        return None
+    spread, axes = np.linalg.eigh(np.cov(points.T, bias=True))
+    turn = np.linspace(0, 2 * np.pi, n)
+    circle = np.stack([np.cos(turn), np.sin(turn)])
+    return points.mean(0) + 0.5 + (axes * 2 * np.sqrt(np.maximum(spread, 0)) @ circle).T
 
 
 @needs_result
@@ -222,6 +240,20 @@ def price_chart(result: bipolar.Bipolar) -> Any:
     if result.exact is None:
         return Html("<em>Not compared.</em>")
     return first_order_chart(result.exact, result.first_order)
+
+
+@needs_result
+def basis_table(result: bipolar.Bipolar) -> Html:
+    """The cell-sorting energy fitted to the aggregates, beside the one that made them."""
+    scenario, basis = result.scenario, result.basis
+    J, lam = basis.J.detach().numpy(), basis.lam.detach().numpy()
+    fitted = [*(J[k, m] for k, m in CONTACTS), lam[1:].mean()]
+    truth = [*scenario.J, scenario.lam]
+    rows = [
+        ["made with, and a field", *(f"{value:.3g}" for value in truth)],
+        ["fitted without the field", *(f"{value:.3g}" for value in fitted)],
+    ]
+    return table_html(["energy", *ENERGY_LABELS], rows, caption="Contact energies and stiffness")
 
 
 @needs_result
@@ -300,6 +332,8 @@ def consistency_table(result: bipolar.Bipolar) -> Html:
 
 def first_order_chart(exact: np.ndarray, first_order: np.ndarray) -> hv.Overlay:
     """First-order against exact neural energy change, one dot a copy attempt."""
+    real = np.isfinite(exact)
+    exact, first_order = exact[real], first_order[real]
     low, high = float(exact.min()), float(exact.max())
     dots = hv.Scatter((exact, first_order), "exact ΔH", "first-order ΔH").opts(
         size=4, alpha=0.5, color=OKABE_ITO["blue"]
@@ -335,7 +369,7 @@ def speed_table(rows: list[Speed]) -> Html:
 
 
 def training_chart(trainings: list[Any]) -> hv.Layout:
-    """Energies of data and chains and their gap over iterations, one line a seed."""
+    """Energies of data and chains, their gap, and the validation error if any, a line a seed."""
     energies, gaps = [], []
     for training in trainings:
         history = training.history
@@ -350,7 +384,7 @@ def training_chart(trainings: list[Any]) -> hv.Layout:
                 color=OKABE_ITO["blue"], line_width=1.2
             )
         )
-    return (
+    charts = (
         hv.Overlay(energies).opts(
             title="Energy of data and of chains", width=420, height=280,
             legend_position="top_left",
@@ -358,16 +392,26 @@ def training_chart(trainings: list[Any]) -> hv.Layout:
         + hv.Overlay([*gaps, hv.HLine(0).opts(line_width=1)]).opts(
             title="Gap: what training pushes on", width=420, height=280
         )
-    ).opts(shared_axes=False, toolbar=None)  # fmt: skip
+    )  # fmt: skip
+    judged = [
+        hv.Curve(t.metrics, "iteration", "RMSE of moments [sites²]")
+        * hv.Scatter(t.metrics, "iteration", "RMSE of moments [sites²]")
+        for t in trainings
+        if t.metrics
+    ]
+    if judged:
+        title = "Samples against the validation half"
+        charts += hv.Overlay(judged).opts(title=title, width=420, height=280)
+    return charts.opts(shared_axes=False, toolbar=None).cols(2)
 
 
 def digits_gallery(result: Digits, n: int = 8) -> hv.Layout:
     """Held-out cellular digits above, what the cell-sorting energy makes of them below."""
     rows = [
         aggregates(result.data[:n], result.kind,
-                   f"data, inception score {result.scores['data']:.1f}", ellipses=False),
+                   f"data, inception score {result.scores['data'].mean():.1f}", ellipses=False),
         aggregates(result.samples[:n], result.kind,
-                   f"cell sorting, inception score {result.scores['cell sorting']:.1f}",
+                   f"cell sorting, inception score {result.scores['cell sorting'].mean():.1f}",
                    ellipses=False),
     ]  # fmt: skip
     return (
@@ -400,13 +444,15 @@ def _recovery_view(finished: study.NeuralCPMStudy) -> Any:
     return pn.Column(
         recovery_chart(first), recovery_chart(first, rescaled=True),
         pn.Row(contact_chart(first, 0), contact_chart(first, len(first.fits[0].parameters) - 1)),
+        recovery_errors(finished.recovered),
     )  # fmt: skip
 
 
 def _bipolar_view(finished: study.NeuralCPMStudy) -> Any:
     poles = finished.bipolar
     return pn.Column(
-        rmse_chart(poles), pn.pane.HTML(consistency_table(poles)), bipolar_gallery(poles),
+        rmse_chart(poles), pn.pane.HTML(consistency_table(poles)),
+        pn.pane.HTML(basis_table(poles)), bipolar_gallery(poles),
         pn.pane.HTML(bipolar_replay(poles)._repr_html_()),
     )  # fmt: skip
 
@@ -422,7 +468,7 @@ def _training_view(finished: study.NeuralCPMStudy) -> Any:
 
 VIEWS = {
     "Claims": lambda finished: pn.pane.HTML(finished.claims._repr_html_()),
-    "Copy rule": lambda finished: law_chart(finished.law),
+    "Copy rule": lambda finished: law_pair(finished.law),
     "Recovery": _recovery_view,
     "Two poles": _bipolar_view,
     "Training": _training_view,
