@@ -87,9 +87,9 @@ class TargetFeatures:
 
         Where no features obey the order, the least-squares ones, as for the SQP.
         """
-        h = self.margin - gaps(logits, *self.rows).double().cpu().numpy()
+        h = self.margin - gaps(logits.detach(), *self.rows).double().cpu().numpy()
         moves = np.stack([self._move(image, row) for image, row in enumerate(h)])
-        return phi + torch.from_numpy(moves).to(phi)
+        return phi.detach() + torch.from_numpy(moves).to(phi)
 
     def _move(self, image: int, h: np.ndarray) -> np.ndarray:
         if (h <= 0).all():

@@ -232,9 +232,10 @@ def reached_within(norms: np.ndarray, success: np.ndarray, eps: np.ndarray) -> n
 class Curve:
     """How a defended network fares.
 
-    clean: accuracy on held-out digits; abstaining counts as wrong. reached (n_eps,): share of images for which some attack finds the order within eps.
-    radii (attacks, images): l2 norm of each attack's success, inf for none. certified (n_eps,):
-    share of images whose right class is certified at eps; None without a certificate.
+    clean: accuracy on held-out digits; abstaining counts as wrong. reached (n_eps,): share of
+    images for which some attack finds the order within eps. radii: name of the attack -> l2 norms
+    of its successes (images,), inf for none. certified (n_eps,): share of images whose right class
+    is certified at eps; None without a certificate.
     """
 
     clean: float
