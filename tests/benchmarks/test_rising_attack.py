@@ -55,9 +55,9 @@ def test_24_digits_take_at_most_a_second(digits):
 def test_an_order_of_five_digits_answers_a_click_within_a_tenth_of_a_second(digits):
     model, x, labels = digits
     targets = random_targets(labels, 5, 10)
-    run = lambda: attack(model, x[:1], targets[:1], iters=20)  # noqa: E731
+    run = lambda: attack(model, x[:1], targets[:1], iters=10)  # noqa: E731
     _, seconds = processor_seconds(run, 5)
-    print(f"digits, one image, K = 5, 20 iterations: {1e3 * seconds:.0f} ms")
+    print(f"digits, one image, K = 5, 10 iterations: {1e3 * seconds:.0f} ms")
     assert seconds <= 0.1
 
 

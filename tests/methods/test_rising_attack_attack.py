@@ -15,7 +15,7 @@ from workbench.methods.rising_attack import _checks
 from workbench.methods.rising_attack.attack import attack, attack_steps
 from workbench.methods.rising_attack.ranking import achieved, random_targets, rank_matrix
 from workbench.methods.rising_attack.records import AttackResult, Snapshot
-from workbench.methods.rising_attack.sqp import RisingOptions, rising_steps
+from workbench.methods.rising_attack.sqp import RisingOptions, linear_programs, rising_steps
 from workbench.steps import Cancelled, run
 
 
@@ -303,6 +303,35 @@ def test_lower_rank_spans_less_and_random_directions_need_more():
     )
     assert full.success.all() and not low.success.any()
     assert (random.l2[random.success] > full.l2[random.success]).all()
+
+
+def test_the_programs_of_a_point_are_those_of_its_next_step():
+    model, x = convolutional(torch.float64), small_images(dtype=torch.float64)
+    targets, options = targets_for(model, x, 3), RisingOptions(iters=1, line_search=False)
+    solutions = list(linear_programs(model, x, torch.zeros_like(x), model(x), targets, options))
+    after = attack_after_one_step(model, x, targets, line_search=False)
+    for i, solution in enumerate(solutions):
+        np.testing.assert_allclose(after.delta[i].flatten(), solution.delta, atol=1e-12)
+        free = solution.right_vectors @ solution.coefficients
+        np.testing.assert_allclose(solution.delta[solution.free], free, atol=1e-9)
+
+
+def test_baselines_answer_in_the_same_terms():
+    class Headed(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.feats, self.head = nn.Flatten(), nn.Linear(36, 6)
+
+        def forward(self, x):
+            return self.head(self.feats(x))
+
+    torch.manual_seed(0)
+    model, x = Headed().eval(), small_images()
+    targets = targets_for(model, x, 1)
+    for method in ("quad", "cw", "ad"):
+        result = attack(model, x, targets, method, iters=20, lr=0.1)
+        assert isinstance(result, AttackResult) and np.isnan(result.trace["alpha"]).all()
+        assert achieved(model(x + result.delta), targets).tolist() == result.success.tolist()
 
 
 # Steps, cancel, progress.

@@ -5,7 +5,7 @@ import torch
 from torch import nn
 
 from workbench.methods.rising_attack import _checks, jacobian
-from workbench.methods.rising_attack.jacobian import adversarial_jacobian, dependent, forward
+from workbench.methods.rising_attack.jacobian import adversarial_jacobian, forward
 from workbench.methods.rising_attack.ranking import (
     gaps,
     non_targets,
@@ -125,8 +125,7 @@ def test_custom_autograd_functions_take_the_plain_way(chunk, monkeypatch):
 def test_a_model_without_a_gradient_has_a_zero_jacobian(function):
     _, rows = rows_for(3)
     G = adversarial_jacobian(Custom(function), images(), *rows)
-    assert not dependent(G).any()
-    assert dependent(adversarial_jacobian(network(), images(), *rows)).all()
+    assert G.shape == (3, 4, 36) and not G.any()
 
 
 def test_a_jacobian_beyond_the_memory_limit_says_what_to_lower(monkeypatch):

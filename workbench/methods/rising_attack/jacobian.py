@@ -29,8 +29,8 @@ def adversarial_jacobian(
     """G (B, m, pixels) at images x (B, C, H, W), in their dtype.
 
     above, below (B, m): the two classes of each row of A_T (`ranking.row_classes`). chunk: rows
-    of all images together for one backward pass. Raises ValueError when the logits do not depend
-    on an image (zero Jacobian), MemoryError when the rows of an image do not fit.
+    of all images together for one backward pass. Where logits do not
+    depend on the image G is zero. Raises MemoryError when the rows of an image do not fit.
     """
     n_images, n_rows = above.shape
     fits_memory(n_rows, x[0].numel(), x.element_size())
@@ -88,8 +88,3 @@ def _cotangents(logits: Tensor, upper: Tensor, lower: Tensor) -> Tensor:
 
 def _is_memory(error: Exception) -> bool:
     return isinstance(error, MemoryError) or "memory" in str(error).lower()
-
-
-def dependent(G: Tensor) -> Tensor:
-    """(B,) whether the logits of each image move with it at all, from G (B, m, pixels)."""
-    return (G != 0).flatten(1).any(1)

@@ -9,7 +9,7 @@ of a batch share the Jacobian and the line search; only the small program is sol
 
 from __future__ import annotations
 
-from collections.abc import Generator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -17,8 +17,8 @@ import torch
 from torch import Tensor, nn
 
 from ._checks import choice, number, whole
-from .jacobian import adversarial_jacobian, dependent, forward
-from .least_distance import DIRECTIONS, boxed_least_distance
+from .jacobian import adversarial_jacobian, forward
+from .least_distance import DIRECTIONS, BoxedSolution, boxed_least_distance
 from .ranking import gaps, non_targets, row_classes, strongest_rivals
 from .records import Snapshot
 
@@ -114,14 +114,21 @@ def rising_steps(
 
         moving = running.nonzero()[:, 0]
         start, here = delta[moving], x[moving]
-        subset = targets[moving]
-        if options.rivals is None:
-            kept = non_targets(subset, logits.shape[1])
-        else:
-            kept = strongest_rivals(logits[moving], subset, options.rivals)
-        goal, multiplier, free, active = _solve_all(
-            model, here, start, logits[moving], row_classes(subset, kept), options, iteration == 0
-        )
+        goals, multipliers = [], []
+        free_pixels, active_rows = free_pixels.clone(), active_rows.clone()
+        solutions = linear_programs(model, here, start, logits[moving], targets[moving], options)
+        for image, solution in zip(moving.tolist(), solutions, strict=True):
+            if iteration == 0 and not solution.singular_values.any() and solution.free.all():
+                raise ValueError(
+                    f"zero Jacobian: the model's logits do not depend on image {image} (a model "
+                    "that rounds, thresholds or saturates has no gradient to attack with)"
+                )
+            goals.append(solution.delta)
+            multipliers.append(solution.lam.max())
+            free_pixels[image] = int(solution.free.sum())
+            active_rows[image] = int(solution.active.sum())
+        goal = torch.tensor(np.array(goals), dtype=x.dtype, device=x.device).view_as(here)
+        multiplier = torch.tensor(multipliers, dtype=x.dtype, device=x.device)
         step = goal - start
         if options.trust is not None:
             length = step.flatten(1).norm(dim=1)
@@ -147,60 +154,45 @@ def rising_steps(
 
         delta, logits = delta.index_copy(0, moved, new), logits.clone()
         logits[moved] = answers[chosen, each[usable]]
-        alpha, free_pixels, active_rows = (
-            torch.zeros_like(alpha),
-            free_pixels.clone(),
-            active_rows.clone(),
-        )
-        alpha[moved] = alphas[chosen]
-        free_pixels[moving], active_rows[moving] = free, active
+        alpha = torch.zeros_like(alpha).index_copy(0, moved, alphas[chosen])
         small[moved] = change < SMALL_STEP * start[usable].flatten(1).norm(dim=1)
     return best_delta, torch.isfinite(best_norm)
 
 
-def _solve_all(
+def linear_programs(
     model: nn.Module,
     x: Tensor,
     delta: Tensor,
     logits: Tensor,
-    rows: tuple[Tensor, Tensor],
+    targets: Tensor,
     options: RisingOptions,
-    first: bool,
-) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """Each image's program: solution, largest multiplier, free pixels, active rows."""
-    goals, numbers = [], []
-    bytes_each = rows[0].shape[1] * x[0].numel() * x.element_size()
-    group = max(1, GROUP_BYTES // bytes_each)
-    missing = options.margin - gaps(logits, *rows).double()
+) -> Iterator[BoxedSolution]:
+    """The solved program of each image linearized at x + delta, where the model says `logits`.
+
+    Its singular values, right singular vectors and coefficients span what the next step may be.
+    """
+    if options.rivals is None:
+        rivals = non_targets(targets, logits.shape[1])
+    else:
+        rivals = strongest_rivals(logits, targets, options.rivals)
+    above, below = row_classes(targets, rivals)
+    missing = options.margin - gaps(logits.detach(), above, below).double()
     missing = torch.where(missing > 0, options.tau * missing, missing).cpu().numpy()
+    group = max(1, GROUP_BYTES // (above.shape[1] * x[0].numel() * x.element_size()))
     for begin in range(0, len(x), group):
         part = slice(begin, begin + group)
         G = adversarial_jacobian(
-            model, x[part] + delta[part], rows[0][part], rows[1][part], options.chunk
+            model, x[part] + delta[part], above[part], below[part], options.chunk
         )
-        if first and not (known := dependent(G)).all():
-            image = begin + int((~known).nonzero()[0])
-            raise ValueError(
-                f"zero Jacobian: the model's logits do not depend on image {image} (a model that "
-                "rounds, thresholds or saturates has no gradient to attack with)"
+        for i, rows in enumerate(G, begin):
+            matrix = rows.double().cpu().numpy()
+            now, clean = (t[i].flatten().double().cpu().numpy() for t in (delta, x))
+            lo, hi = (-clean, 1 - clean) if options.box == "active" else (-np.inf, np.inf)
+            # Demands are on the total perturbation, not on the change of it.
+            h = missing[i] + matrix @ now
+            yield boxed_least_distance(
+                matrix, h, lo, hi, options.rank, options.directions, options.seed
             )
-        now = delta[part].flatten(1).double().cpu().numpy()
-        clean = x[part].flatten(1).double().cpu().numpy()
-        lo, hi = (
-            (-clean, 1 - clean)
-            if options.box == "active"
-            else (-np.inf + 0 * clean, np.inf + 0 * clean)
-        )
-        for i, g in enumerate(G.double().cpu().numpy()):
-            h = missing[begin + i] + g @ now[i]
-            solution = boxed_least_distance(
-                g, h, lo[i], hi[i], options.rank, options.directions, options.seed
-            )
-            goals.append(solution.delta)
-            numbers.append((solution.lam.max(), solution.free.sum(), solution.active.sum()))
-    multiplier, free, active = torch.tensor(np.array(numbers, float), device=x.device).T
-    goal = torch.tensor(np.array(goals), dtype=x.dtype, device=x.device).view_as(x)
-    return goal, multiplier.to(x.dtype), free.long(), active.long()
 
 
 def _per_image(values: Tensor, x: Tensor) -> Tensor:
