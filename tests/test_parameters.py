@@ -17,11 +17,15 @@ class Example(p.Parameters):
     rule = p.Choice("uniform", objects=["uniform", "edges"], group="Lattice", doc="Copy rule")
     closure = p.Boolean(True, group="Model", doc="Add the network")
     widths = p.Integers([8, 8], group="Model", doc="Channels")
+    chosen = p.Integers([], each=(0, 9), empty=True, group="Model", doc="Chosen classes")
+    steps = p.Numbers([1.0, 0.5], each=(0.01, 1), group="Model", doc="Steps tried")
     presets = {"default": {}, "quick": {"size": 60}}
 
 
 def test_names_follow_the_declaration_and_the_seed_comes_last():
-    assert Example.names() == ["temperature", "size", "rule", "closure", "widths", "seed"]
+    assert Example.names() == [
+        "temperature", "size", "rule", "closure", "widths", "chosen", "steps", "seed"
+    ]  # fmt: skip
 
 
 @pytest.mark.parametrize(
@@ -46,6 +50,12 @@ def test_names_follow_the_declaration_and_the_seed_comes_last():
         ({"closure": 1}, "closure = 1 is not allowed: True or False"),
         ({"widths": [8, 0]}, "a list of positive integers"),
         ({"widths": []}, "a list of positive integers"),
+        ({"widths": [1.5]}, "a list of positive integers"),
+        ({"chosen": [10]}, "a list of integers from 0 to 9, or none: []"),
+        ({"steps": []}, "a list of numbers from 0.01 to 1"),
+        ({"steps": [0.5, 2]}, "steps = [0.5, 2] is not allowed: a list of numbers from 0.01 to 1"),
+        ({"steps": [float("nan")]}, "a list of numbers from 0.01 to 1"),
+        ({"steps": [True]}, "a list of numbers from 0.01 to 1"),
         ({"seed": -1}, "seed = -1 is not allowed"),
     ],
 )
@@ -83,6 +93,8 @@ def test_presets_and_their_changes():
     rule=st.sampled_from(["uniform", "edges"]),
     closure=st.booleans(),
     widths=st.lists(st.integers(1, 64), min_size=1, max_size=4),
+    chosen=st.lists(st.integers(0, 9), max_size=4),
+    steps=st.lists(st.floats(0.01, 1), min_size=1, max_size=4),
     seed=st.integers(0, 2**31 - 1),
 )
 def test_values_survive_papermill_the_command_line_and_the_notebook(**values):

@@ -103,10 +103,30 @@ class Choice(_Described, param.Selector):
 
 
 class Integers(_Described, param.List):
-    """A short list of positive integers, such as the widths of layers."""
+    """A short list of integers in `each` (positive by default), not empty unless `empty`."""
 
-    __slots__ = ["group", "unit"]
-    kind, python = "a list of positive integers, for example [8, 8]", "list"
+    __slots__ = ["each", "empty", "group", "unit"]
+    python = "list"
+    entries: ClassVar[tuple[str, type | tuple[type, ...]]] = ("integers", int)
+
+    def __init__(
+        self,
+        default: Any,
+        *,
+        each: tuple[float | None, float | None] = (1, None),
+        empty: bool = False,
+        **rest: Any,
+    ):
+        self.each, self.empty = each, empty
+        super().__init__(default, **rest)
+
+    @property
+    def kind(self) -> str:
+        """What may be in the list, in words."""
+        if self.each == (1, None) and not self.empty:
+            return "a list of positive integers, for example [8, 8]"
+        words = f"a list of {self.entries[0]}{bounds_text(self.each)}"
+        return f"{words}, or none: []" if self.empty else words
 
     def allowed(self) -> str:
         """The rule in words; bounds of a list are its length."""
@@ -114,8 +134,21 @@ class Integers(_Described, param.List):
 
     def _validate(self, val: Any) -> None:
         super()._validate(val)
-        if not val or any(isinstance(v, bool) or not isinstance(v, int) or v < 1 for v in val):
-            raise ValueError("not positive integers")
+        low, high = self.each
+        for v in val:
+            if isinstance(v, bool) or not isinstance(v, self.entries[1]) or not math.isfinite(v):
+                raise ValueError("not numbers of the right kind")
+            if (low is not None and v < low) or (high is not None and v > high):
+                raise ValueError("out of bounds")
+        if not val and not self.empty:
+            raise ValueError("empty")
+
+
+class Numbers(Integers):
+    """A short list of finite numbers."""
+
+    __slots__ = []
+    entries = ("numbers", (int, float))
 
 
 class Parameters(param.Parameterized):

@@ -1,0 +1,159 @@
+"""The study of RisingAttacK: its hyperparameters, the run, and the paper's claims as measured.
+
+`run(parameters)` is the whole experiment, `steps(parameters)` the same as a generator with
+progress; the numerical work itself is in `experiments.py`, imported when a run starts.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from workbench.parameters import (
+    Boolean,
+    Choice,
+    Integer,
+    Integers,
+    Number,
+    Numbers,
+    ParameterError,
+)
+from workbench.parameters import Parameters as BaseParameters
+
+N_CLASSES = {"glyphs": 94, "digits": 10}
+
+
+class Parameters(BaseParameters):
+    """Hyperparameters of the attack, of its baselines and of the study."""
+
+    slug = "rising_attack"
+
+    # fmt: off
+    data = Choice("glyphs", objects=["glyphs", "digits"], group="Data",
+        doc="Images to attack, 94 rendered characters or 10 real digits")
+    networks = Integer(1, bounds=(1, 10), unit="networks", group="Data",
+        doc="Networks attacked, each trained from its own seed")
+    images = Integer(8, bounds=(1, 200), softbounds=(1, 32), unit="images", group="Data",
+        doc="Images attacked, read correctly by all networks")
+    K_list = Integers([1, 5, 10, 20, 30], group="Data",
+        doc="Lengths K of the orders compared")
+    targets = Integers([], each=(0, 93), empty=True, group="Data",
+        doc="Ordered target classes, first wanted first, [] draws them at random")
+
+    method = Choice("rising", objects=["rising", "quad", "cw", "ad"], group="Attack",
+        doc="Attack of the live bench, the study compares all four")
+    K = Integer(5, bounds=(1, 93), softbounds=(1, 30), unit="targets", group="Attack",
+        doc="Length of the order on the live bench")
+    iters = Integer(30, bounds=(1, 500), softbounds=(1, 60), unit="iterations", group="Attack",
+        doc="Steps of sequential quadratic programming")
+    margin = Number(0.05, bounds=(0, 5), softbounds=(0, 1), unit="logits", group="Attack",
+        doc="By how much each inequality of the order is demanded")
+    rivals = Integer(0, bounds=(0, 93), unit="rows", group="Attack",
+        doc="Highest non-targets kept in the program, 0 keeps all")
+    rank = Integer(0, bounds=(0, 93), unit="vectors", group="Attack",
+        doc="Leading singular vectors kept, 0 keeps all")
+    box = Choice("active", objects=["active", "none"], group="Attack",
+        doc="Limits 0 and 1 of a pixel, inside the program or only clipped after it")
+    line_search = Boolean(True, group="Attack",
+        doc="Try fractions of a step, or take it whole")
+    alphas = Numbers([1.0, 0.5, 0.25, 0.1], each=(0.001, 1), group="Attack",
+        doc="Fractions of a step that the line search tries")
+    tau = Number(1.0, bounds=(0.01, 1), group="Attack",
+        doc="Fraction of each violation demanded in a step")
+    trust = Number(0.0, bounds=(0, 100), softbounds=(0, 3), unit="l2", group="Attack",
+        doc="Longest step, 0 sets no limit")
+    chunk = Integer(256, bounds=(1, 100000), softbounds=(16, 1024), unit="rows", group="Attack",
+        doc="Rows of the Jacobian in one backward pass")
+
+    lr = Number(0.01, bounds=(1e-05, 1), softbounds=(0.001, 0.1), group="Baselines",
+        doc="Learning rate of AdamW")
+    coef = Number(20.0, bounds=(0.001, 10000), softbounds=(1, 50), group="Baselines",
+        doc="Twice the weight of the loss at the start")
+    search_steps = Integer(1, bounds=(1, 20), softbounds=(1, 9), unit="rounds", group="Baselines",
+        doc="Rounds of bisection on the weight of the loss")
+    quad_margin = Number(0.2, bounds=(0, 5), softbounds=(0, 1), unit="logits", group="Baselines",
+        doc="Margin of QuadAttacK's target features")
+    quad_iters = Integer(60, bounds=(1, 10000), softbounds=(10, 400), unit="iterations",
+        group="Baselines", doc="Iterations of QuadAttacK")
+    cw_iters = Integer(200, bounds=(1, 10000), softbounds=(10, 400), unit="iterations",
+        group="Baselines", doc="Iterations of CW^K")
+    ad_iters = Integer(200, bounds=(1, 10000), softbounds=(10, 400), unit="iterations",
+        group="Baselines", doc="Iterations of Adversarial Distillation")
+
+    ablations = Boolean(True, group="Experiments",
+        doc="Take parts of the attack away, on digits")
+    nested = Boolean(True, group="Experiments",
+        doc="Compare the norms of nested orders, for a linear model exactly")
+    long_ablations = Boolean(False, group="Experiments",
+        doc="Take parts away at K = 20 on glyphs too")
+    digits = Boolean(False, group="Experiments",
+        doc="Compare all attacks on real digits too")
+    tuned = Boolean(False, group="Experiments",
+        doc="Compare with baselines tuned on the same images")
+    peers = Boolean(False, group="Experiments",
+        doc="Compare at K = 1 with the attacks of foolbox")
+    width_sweep = Boolean(False, group="Experiments",
+        doc="Attack networks of several feature widths")
+    defense = Boolean(False, group="Experiments",
+        doc="Attack an adversarially trained and a smoothed network")
+    # fmt: on
+
+    # fmt: off
+    presets = {
+        "quick": {
+            "data": "digits", "K_list": [1, 5, 9], "iters": 15, "lr": 0.05,
+            "cw_iters": 60, "ad_iters": 60, "ablations": False,
+        },
+        "default": {},
+        "full": {
+            "networks": 3, "images": 16, "K_list": [1, 5, 10, 15, 20, 25, 30],
+            "long_ablations": True, "digits": True, "tuned": True, "peers": True,
+            "width_sweep": True, "defense": True,
+        },
+    }
+    # fmt: on
+
+    @property
+    def n_classes(self) -> int:
+        """Classes of the data."""
+        return N_CLASSES[self.data]
+
+    def check(self) -> None:
+        """Orders must leave a class out, and given targets be distinct classes and long enough."""
+        most = self.n_classes - 1
+        where = f"data = '{self.data}' with {self.n_classes} classes"
+        longest = max(self.K_list)
+        if longest > most:
+            raise ParameterError(
+                f"K_list holds {longest}, too long for {where}: allowed are 1 to {most}"
+            )
+        if self.K > most:
+            raise ParameterError(f"K = {self.K} is too long for {where}: allowed are 1 to {most}")
+        if not self.targets:
+            return
+        if max(self.targets) > most:
+            raise ParameterError(
+                f"targets holds {max(self.targets)}, but {where} has 0 to {most}, the nearest is "
+                f"{most}"
+            )
+        if len(set(self.targets)) < len(self.targets):
+            raise ParameterError(f"targets = {self.targets} repeats a class")
+        longest = max(longest, self.K)
+        if longest > len(self.targets):
+            raise ParameterError(
+                f"targets names {len(self.targets)} classes, but K and K_list go up to {longest}: "
+                "name more or ask for shorter orders"
+            )
+
+    def options(self, method: str) -> dict[str, Any]:
+        """Keyword arguments of `attack` for a method: "rising", "quad", "cw" or "ad"."""
+        if method == "rising":
+            return {
+                "iters": self.iters, "margin": self.margin, "rivals": self.rivals or None,
+                "rank": self.rank or None, "box": self.box, "line_search": self.line_search,
+                "alphas": tuple(self.alphas), "tau": self.tau, "trust": self.trust or None,
+                "chunk": self.chunk, "seed": self.seed,
+            }  # fmt: skip
+        return {
+            "iters": getattr(self, f"{method}_iters"), "lr": self.lr, "coef": self.coef,
+            "search_steps": self.search_steps, "margin": self.quad_margin, "seed": self.seed,
+        }  # fmt: skip
