@@ -1,4 +1,4 @@
-"""The baselines: their losses mean what they say, their loop is the official one, tuning is fair."""
+"""The baselines: losses mean what they say, the loop is the official one, tuning is fair."""
 
 import numpy as np
 import pytest
@@ -20,7 +20,7 @@ from workbench.methods.rising_attack.baselines import (
 from workbench.methods.rising_attack.digits import held_out_digits, load_digits_model
 from workbench.methods.rising_attack.least_distance import least_distance
 from workbench.methods.rising_attack.networks import Classifier, attackable
-from workbench.methods.rising_attack.ranking import achieved, rank_matrix, random_targets
+from workbench.methods.rising_attack.ranking import achieved, random_targets, rank_matrix
 
 seeds = st.integers(0, 10_000)
 
@@ -197,7 +197,7 @@ def test_norms_are_those_of_the_prototype(bench):
 
 
 def test_double_precision_and_weights_that_require_gradients_work(bench):
-    model, x, labels = bench
+    _, x, labels = bench
     double = load_digits_model(0).double()
     targets = random_targets(labels, 1, 10)
     result = attack(double, x.double(), targets, "quad", iters=30, lr=0.05)

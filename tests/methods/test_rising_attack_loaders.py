@@ -64,7 +64,7 @@ def test_a_module_without_a_linear_last_layer_says_so():
     with pytest.raises(ValueError, match="no linear layer"):
         model.feats(torch.rand(1, 3, 8, 8))
     scaled = wrap_model(nn.Sequential(nn.Flatten(), nn.Linear(12, 5), nn.Tanh()), 0.0, 1.0)
-    with pytest.raises(ValueError, match="does not give its logits.*'rising' and 'cw'"):
+    with pytest.raises(ValueError, match=r"does not give its logits.*'rising' and 'cw'"):
         scaled.feats(torch.rand(1, 3, 2, 2))
 
 
@@ -91,7 +91,7 @@ def test_every_attack_runs_on_a_wrapped_module(method):
 def test_bad_preprocessing_is_named(mean, std, message):
     with pytest.raises(ValueError, match=message):
         wrap_model(tiny(), mean, std)
-    with pytest.raises(TypeError, match="must be a torch.nn.Module, got str"):
+    with pytest.raises(TypeError, match=r"must be a torch.nn.Module, got str"):
         wrap_model("resnet50")
 
 
@@ -162,7 +162,7 @@ def fake_torchvision(error=None):
 
 def test_weights_that_cannot_be_downloaded_are_one_clear_line(monkeypatch):
     monkeypatch.setitem(sys.modules, "torchvision", fake_torchvision(OSError("no route to host")))
-    with pytest.raises(OSError, match="'resnet50' could not be loaded.*no route.*weights=False"):
+    with pytest.raises(OSError, match=r"'resnet50' could not be loaded.*no route.*weights=False"):
         load_model("resnet50")
     model = load_model("resnet50", weights=False)
     assert model(torch.rand(1, 3, 32, 32)).shape == (1, 12)
