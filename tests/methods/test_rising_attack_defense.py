@@ -112,7 +112,7 @@ def test_pgd_on_a_linear_model_takes_the_shortest_way():
 def test_adversarial_training_buys_robustness(bench):
     plain, hard = load_defended("plain"), load_defended("adversarial")
     held, labels = held_out_digits()
-    # Measured, seeds 0 and 1: clean .936 and .948 (plain .974, .962); under PGD .66, .69 (.34, .35).
+    # Measured, seeds 0 and 1: clean .936, .948 (plain .974, .962); under PGD .66, .69 (.34, .35).
     assert accuracy(hard, held, labels) > 0.92
     robust = [accuracy(m, pgd(m, held, labels, 0.5, 10), labels) for m in (plain, hard)]
     assert robust[1] > robust[0] + 0.2
