@@ -8,9 +8,12 @@ and not in each method. This module knows nothing of what is computed.
 from __future__ import annotations
 
 import html
+import queue
 import sys
+import threading
 import time
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -93,6 +96,50 @@ def part(
             yield Step(start + (stop - start) * step.done, message or step.message, partial)
     finally:
         steps.close()
+
+
+def together(
+    jobs: Sequence[Callable[[], Steps[Any]]],
+    workers: int | None = None,
+    names: Sequence[str] | None = None,
+) -> Steps[list[Any]]:
+    """Run generators of steps on `workers` threads (None: one each); results in order.
+
+    More threads than cores is fine: three equal jobs share two cores better than in two rounds.
+    names: of the jobs, before their messages (None: their numbers, if there are several).
+
+    Each `Step` carries the list of the latest data of all (None before the first). Closing the
+    generator closes them all. The first error of a job is raised once the others have stopped.
+    """
+    reports: queue.SimpleQueue = queue.SimpleQueue()
+    stopping = threading.Event()
+    done, latest = [0.0] * len(jobs), [None] * len(jobs)
+
+    def work(number: int) -> Any:
+        try:
+            steps = jobs[number]()
+            return run(steps, lambda step: reports.put((number, step)), stopping.is_set)
+        finally:
+            reports.put((number, None))
+
+    pool = ThreadPoolExecutor(workers or len(jobs) or 1, "steps")
+    try:
+        futures = [pool.submit(work, number) for number in range(len(jobs))]
+        running = len(jobs)
+        while running:
+            number, step = reports.get()
+            if step is None:
+                running -= 1
+                continue
+            done[number] = step.done
+            latest[number] = latest[number] if step.data is None else step.data
+            name = names[number] if names else str(number + 1) if len(jobs) > 1 else ""
+            message = ": ".join(filter(None, (name, step.message)))
+            yield Step(sum(done) / len(jobs), message, list(latest))
+        return [future.result() for future in futures]
+    finally:
+        stopping.set()
+        pool.shutdown(cancel_futures=True)
 
 
 class Progress:

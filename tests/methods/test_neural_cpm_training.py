@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from workbench.methods.neural_cpm import training
-from workbench.methods.neural_cpm._threads import one_thread, together
+from workbench.methods.neural_cpm._threads import one_thread
 from workbench.methods.neural_cpm.baselines import ConvolutionalHamiltonian
 from workbench.methods.neural_cpm.closure import CellSorting, Hybrid
 from workbench.methods.neural_cpm.energy import contact_counts
