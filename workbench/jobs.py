@@ -1,8 +1,9 @@
 """Jobs: a generator of steps in a thread of its own, watched from an event loop.
 
 What an explorer runs behind its buttons. The thread does the work and touches no widget; the loop
-looks at it ten times a second, so progress, cancel and errors reach the page. Also the making of a
-report as such a generator, in a process group of its own. Knows no page and no method.
+looks at it ten times a second or as often as asked, so progress, cancel and errors reach the page.
+Also the making of a report as such a generator, in a process group of its own. Knows no page and no
+method.
 """
 
 from __future__ import annotations
@@ -57,11 +58,13 @@ class Job:
         """Ask the work to stop at its next step."""
         self._stop.set()
 
-    async def watch(self, on_step: Callable[[Step], None] = lambda step: None) -> Any:
+    async def watch(
+        self, on_step: Callable[[Step], None] = lambda step: None, every_s: float = 0.1
+    ) -> Any:
         """Follow the work from the event loop; `on_step` is called there with the newest step."""
         shown, asked = None, None
         while self._thread.is_alive():
-            await asyncio.sleep(0.1)
+            await asyncio.sleep(every_s)
             if self.latest is not shown:
                 shown = self.latest
                 on_step(shown)
