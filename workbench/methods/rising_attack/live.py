@@ -1,0 +1,535 @@
+"""The live views of RisingAttacK: an attack bench, a mixer of singular vectors, and the polytope.
+
+`AttackBench` connects one image, the wanted order and the parameters to attacks that run in a
+thread, and keeps every iterate to walk back over. Pictures are pure functions, here and in
+`mixer.py` and `polytope.py`; the numerical work is in `trials.py` and `subspace.py`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import html
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any
+
+import numpy as np
+import panel as pn
+import torch
+
+from workbench import theme
+from workbench.explorer import Explorer, problem
+from workbench.jobs import Job
+from workbench.steps import Cancelled, Step, Steps, run
+from workbench.widgets import images
+from workbench.widgets.attempts import signed
+from workbench.widgets.faders import Faders, data_url
+from workbench.widgets.perturbation_view import PerturbationView
+from workbench.widgets.ranking_list import RankingList
+from workbench.widgets.traces import Chart, Series, Traces
+
+from . import study
+from .jacobian import forward
+from .mixer import Mixer
+from .polytope import PolytopePanel
+from .ranking import gaps, non_targets, random_targets, row_classes
+from .records import Snapshot
+from .sqp import RisingOptions
+from .subspace import Program, linearize, plane_steps
+from .trials import Subject, Trial, compare_steps, subject_steps, trial_steps
+
+# What acts on the next attack, in the order of the form; the bench has a menu for data of its own.
+LIVE = (
+    "method", "K", "iters", "margin", "rivals", "rank", "box", "line_search", "alphas", "tau",
+    "trust", "chunk", "quad_iters", "quad_margin", "cw_iters", "ad_iters", "lr", "coef",
+    "search_steps", "targets", "seed",
+)  # fmt: skip
+METHOD_NAMES = {"RisingAttacK": "rising", "QuadAttacK": "quad", "CW^K": "cw", "AD": "ad"}
+NAMES = {method: name for name, method in METHOD_NAMES.items()}
+# Orders and learning rates of a study that fit the data: those of the presets.
+DATA = {
+    "digits": {"data": "digits", "K_list": [1, 5, 9], "lr": 0.05},
+    "glyphs": {"data": "glyphs", "K_list": [1, 5, 10, 20, 30], "lr": 0.01},
+}
+WATCH_S = 0.02  # an attack on digits takes a tenth of a second
+TABS = ("Order", "Singular vectors", "Polytope", "Compare")
+
+_COLOR = theme.OKABE_ITO
+CHARTS = (
+    Chart("Smallest margin of the order", "logits", (
+        Series("margin", _COLOR["blue"]), Series("demanded", theme.MUTED, dashed=True),
+    )),
+    Chart("Sum of violations", "logits", (Series("violations", _COLOR["vermillion"]),), low=0),
+    Chart("Perturbation", "l2", (
+        Series("now", _COLOR["blue"]), Series("best", _COLOR["green"], dashed=True),
+    ), low=0),
+)  # fmt: skip
+
+
+def traced(snapshot: Snapshot, order: Sequence[int], margin: float) -> dict[tuple[str, str], float]:
+    """The numbers of `CHARTS` for the state of an attack on one image."""
+    targets = torch.tensor([list(order)])
+    rows = row_classes(targets, non_targets(targets, snapshot.logits.shape[1]))
+    values = {
+        ("Smallest margin of the order", "margin"): float(gaps(snapshot.logits, *rows).min()),
+        ("Smallest margin of the order", "demanded"): margin,
+        ("Sum of violations", "violations"): float(snapshot.violation.sum()),
+        ("Perturbation", "now"): float(snapshot.norm),
+    }
+    if snapshot.found:
+        values["Perturbation", "best"] = float(snapshot.best_norm)
+    return values
+
+
+def comparison_html(trials: Sequence[Trial], class_names: Sequence[str]) -> theme.Html:
+    """Norms, success and time of several attacks on one image, with their perturbations.
+
+    All pictures have the same colors, so that they can be compared.
+    """
+    results = [trial.result for trial in trials]
+    deltas = [r.delta[0].double().cpu().numpy() for r in results]
+    limit = max((float(np.abs(d).max()) for d in deltas), default=0) or 1.0
+    shortest = min((r.l2[0] for r in results if r.success[0]), default=None)
+    rows = []
+    for trial, result, delta in zip(trials, results, deltas, strict=True):
+        flat = signed(delta[0] if len(delta) == 1 else delta)
+        scale = max(1, 64 // flat.shape[0])
+        picture = images.field_image(flat, -limit, limit, colors="diverging", scale=scale)
+        png = images.png(*picture)
+        reached = bool(result.success[0])
+        color, sign, word = (
+            (_COLOR["green"], "✓", "reached") if reached else (_COLOR["vermillion"], "✗", "failed")
+        )
+        norms = [f"{n[0]:.3g}" if reached else "–" for n in (result.l1, result.l2, result.linf)]
+        if reached and result.l2[0] == shortest:
+            norms[1] = f"<b>{norms[1]}</b>"
+        rows.append([
+            NAMES[trial.method],
+            f'<span style="color:{color}">{sign}</span> {word}',
+            *norms,
+            str(trial.snapshots[-1].iteration),
+            f"{trial.seconds:.2f}",
+            f'<img alt="Perturbation of {NAMES[trial.method]}" src="{data_url(png)}" width="64" '
+            f'height="64" style="border:1px solid {theme.INK};image-rendering:pixelated">'
+            if reached else "–",
+        ])  # fmt: skip
+    header = ["attack", "order", "l1", "l2", "l∞", "iterations", "seconds", f"±{limit:.2g}"]
+    names = ", ".join(class_names[k] for k in trials[0].order) if trials else ""
+    return theme.table_html(header, rows, f"Wanted: {html.escape(names)}")
+
+
+class AttackBench:
+    """One image, one wanted order, and attacks on it; `panel()` is the layout.
+
+    Long work (fetching a network, an attack, a comparison, a plane) is one job at a time in a
+    thread: the latest wish replaces what runs.
+    """
+
+    def __init__(self, parameters: study.Parameters):
+        self.parameters = parameters
+        self.subject: Subject | None = None
+        self.trial: Trial | None = None
+        self.trials: list[Trial] = []
+        self.program: Program | None = None
+        self.view: PerturbationView | None = None
+        self._wish: tuple[Callable[[], Steps], Callable[[Any], None], Callable[..., None]] | None
+        self._wish = self._job = self._task = self._program_of = None
+        self._draws, self._noted, self._quiet, self._seen = 0, 0, False, False
+        self._build()
+        parameters.param.watch(lambda *events: self.load(), ["data"])
+        parameters.param.watch(self._on_parameters, list(LIVE))
+        self.load()
+
+    # The page --------------------------------------------------------------------------------
+
+    def _build(self) -> None:
+        def button(label: str, action: Callable[[], None], width: int, **more: Any) -> Any:
+            made = pn.widgets.Button(label=label, width=width, margin=(0, 8, 6, 0), **more)
+            made.on_click(lambda event: action())
+            return made
+
+        p, margin = self.parameters, (0, 12, 6, 0)
+        self.data = pn.widgets.Select(
+            label="Images", options=list(DATA), value=p.data, width=100, margin=margin
+        )
+        self.method = pn.widgets.Select(
+            label="Attack", options=METHOD_NAMES, value=p.method, width=140, margin=margin
+        )
+        self.data.param.watch(self._on_data, "value")
+        self.method.param.watch(lambda event: p.param.update(method=event.new), "value")
+        self.image = Faders(
+            names=["Image"], values=[0], lows=[0], highs=[1], steps=[1], width=170,
+            sizing_mode="fixed", caption="Which image", margin=(6, 16, 0, 0),
+        )  # fmt: skip
+        self.iteration = Faders(
+            names=["Iteration"], values=[0], lows=[0], highs=[0], steps=[1], width=250,
+            sizing_mode="fixed", caption="Walk over the iterations", margin=(6, 0, 0, 0),
+        )  # fmt: skip
+        self.image.param.watch(self._on_image, "values")
+        self.iteration.param.watch(lambda event: self._on_iteration(), "values")
+        self.attack_button = button("Attack", self.attack, 90, color="primary")
+        self.stop_button = button("Stop", self.stop, 70, disabled=True)
+        self.draw_button = button("Random order of K", self.draw, 160)
+        self.compare_button = button("Compare all attacks", self.compare, 170)
+        self.status = pn.pane.HTML(
+            "", sizing_mode="stretch_width", margin=(0, 0, 6, 0), min_height=22,
+            styles={"font-family": theme.FONT},
+        )  # fmt: skip
+        self.ranking = RankingList(["…"], caption="Wanted order")
+        self.ranking.param.watch(lambda event: self._on_order(), "value")
+        self.traces = Traces(CHARTS, time_unit="iterations", width=340)
+        self.mixer = Mixer(self._show_mixed)
+        self.polytope = PolytopePanel(self._refresh_tab)
+        self.table = pn.pane.HTML("", sizing_mode="stretch_width")
+        self.picture = pn.Column(sizing_mode="stretch_width", min_height=260, margin=0)
+
+    def panel(self) -> pn.viewable.Viewable:
+        """Choices, the three pictures, and the tabs below them."""
+        flow = {"flex_wrap": "wrap", "margin": 0, "sizing_mode": "stretch_width"}
+        choices = pn.FlexBox(
+            self.data, self.method, self.image, self.iteration, align_items="flex-start", **flow
+        )
+        buttons = pn.FlexBox(self.attack_button, self.stop_button, self.draw_button, **flow)
+        order = pn.FlexBox(
+            pn.Column(self.ranking, width=440, margin=(8, 20, 0, 0)),
+            pn.Column(self.traces, width=340, margin=(8, 0)),
+            **flow,
+        )
+        compare = pn.Column(self.compare_button, self.table, margin=(8, 0))
+        contents = order, self.mixer.panel(), self.polytope.panel(), compare
+        self.tabs = pn.Tabs(
+            *zip(TABS, contents, strict=True), dynamic=True, sizing_mode="stretch_width",
+            margin=(10, 0),
+        )  # fmt: skip
+        self.tabs.param.watch(lambda event: self._refresh_tab(), "active")
+        return pn.Column(
+            choices, buttons, self.status, self.picture, self.tabs, sizing_mode="stretch_width",
+            margin=0,
+        )  # fmt: skip
+
+    # Wishes ----------------------------------------------------------------------------------
+
+    def load(self) -> None:
+        """Fetch the network and images of `parameters.data`, training them if need be."""
+        self.subject = self.trial = None
+        self.data.value = self.parameters.data
+        self._start(lambda: subject_steps(self.parameters.data), self._say, self._loaded)
+
+    def attack(self) -> None:
+        """Attack the image with the wanted order and the present parameters."""
+        if self.subject is None:
+            if self._job is None:  # it was stopped before the network was there
+                self.load()
+            return
+        p, order, index = self.parameters, list(self.ranking.value), int(self.image.values[0])
+        make = partial(trial_steps, self.subject, index, order, p.method, p.options(p.method))
+        self._noted = 0
+        self._start(make, self._follow_trial, self._finish_trial)
+
+    def compare(self) -> None:
+        """All four attacks on the same image and order."""
+        if self.subject is None:
+            return
+        options = {method: self.parameters.options(method) for method in NAMES}
+        order, index = list(self.ranking.value), int(self.image.values[0])
+        make = partial(compare_steps, self.subject, index, order, options)
+        self._start(make, self._follow_comparison, self._finish_comparison)
+
+    def draw(self) -> None:
+        """Another random order of K classes, which is attacked at once."""
+        self._draws += 1
+        self._take_order(self._random_order())
+
+    def stop(self) -> None:
+        """Stop what runs; an attack keeps its best so far."""
+        self._wish = None
+        if self._job:
+            self._job.cancel()
+
+    # Jobs ------------------------------------------------------------------------------------
+
+    def _start(
+        self,
+        make: Callable[[], Steps],
+        follow: Callable[[Step], None],
+        finish: Callable[..., None],
+    ) -> None:
+        self._wish = (make, follow, finish)
+        if self._job:
+            self._job.cancel()
+            return
+        try:
+            loop = asyncio.get_running_loop()
+        except RuntimeError:  # no page: nobody waits, so here and now
+            self._wish = None
+            try:
+                finish(run(make(), follow))
+            except Exception as error:
+                self._show_problem(error)
+            return
+        if self._task is None or self._task.done():
+            self._task = loop.create_task(self._work())
+
+    async def _work(self) -> None:
+        while self._wish:
+            (make, follow, finish), self._wish = self._wish, None
+            self._busy(True)
+            try:
+                self._job = Job(make())
+                finish(await self._job.watch(partial(self._noticed, follow), WATCH_S))
+            except Cancelled as stopped:
+                if not self._wish:
+                    self.status.object = "Stopped."
+                    if stopped.data is not None:
+                        finish(stopped.data, stopped=True)
+            except Exception as error:
+                self._show_problem(error)
+            finally:
+                self._job = None
+        self._busy(False)
+
+    def _noticed(self, follow: Callable[[Step], None], step: Step) -> None:
+        if self.view is not None:
+            if self._seen and not self.view._models:  # the page is gone
+                self.stop()
+            self._seen = bool(self.view._models)
+        follow(step)
+
+    def _busy(self, busy: bool) -> None:
+        self.stop_button.disabled = not busy
+
+    def _say(self, step: Step) -> None:
+        percent = round(100 * step.done)
+        self.status.object = (
+            f'<div role="status"><progress max="100" value="{percent}" aria-label="Progress" '
+            f'style="width:150px;vertical-align:middle;accent-color:{_COLOR["blue"]}"></progress> '
+            f"{percent} % · {html.escape(step.message)}</div>"
+        )
+
+    def _show_problem(self, error: BaseException) -> None:
+        self.status.object = problem(error).object
+
+    # What is heard ---------------------------------------------------------------------------
+
+    def _on_data(self, event: Any) -> None:
+        if event.new != self.parameters.data:
+            most = study.N_CLASSES[event.new] - 1
+            K = min(self.parameters.K, most)
+            self.parameters.param.update(**DATA[event.new], K=K, targets=[])
+
+    def _on_parameters(self, *events: Any) -> None:
+        self.method.value = self.parameters.method
+        if self.subject is None:
+            return
+        if {"K", "seed", "targets"} & {event.name for event in events}:
+            self._take_order(self._first_order())
+        else:
+            self.attack()
+
+    def _on_order(self) -> None:
+        if not self._quiet:
+            self.attack()
+
+    def _on_image(self, event: Any) -> None:
+        if self.subject is not None and not self._quiet:
+            self._quiet = True
+            try:  # what remains of the order without the new label
+                self.ranking.label = int(self.subject.labels[int(event.new[0])])
+                if not self.ranking.value:
+                    self.ranking.value = self._first_order()
+            finally:
+                self._quiet = False
+            self.attack()
+
+    def _on_iteration(self) -> None:
+        if self.trial and not self._quiet:
+            self._show_snapshot()
+            self._refresh_tab()
+
+    def _take_order(self, order: list[int]) -> None:
+        self._quiet = True
+        try:
+            self.ranking.value = order
+        finally:
+            self._quiet = False
+        self.attack()
+
+    def _random_order(self) -> list[int]:
+        p = self.parameters
+        label, n_classes = [self.ranking.label], self.subject.n_classes
+        K = min(p.K, n_classes - 1)
+        return random_targets(label, K, n_classes, p.seed + self._draws)[0].tolist()
+
+    def _first_order(self) -> list[int]:
+        p, label = self.parameters, self.ranking.label
+        given = [k for k in p.targets if k < self.subject.n_classes and k != label]
+        return given[: p.K] or self._random_order()
+
+    # What is shown ---------------------------------------------------------------------------
+
+    def _loaded(self, subject: Subject, stopped: bool = False) -> None:
+        self.subject, self._seen = subject, False
+        self.view = PerturbationView(subject.class_names, caption=f"Attack on {subject.data}")
+        self._quiet = True
+        try:
+            self.ranking.param.update(value=[], label=None)
+            self.ranking.class_names = list(subject.class_names)
+            self.ranking.param.update(
+                label=int(subject.labels[0]), max_length=subject.n_classes - 1
+            )
+            self.ranking.value = self._first_order()
+            self.image.set(highs=[len(subject.images) - 1], values=[0])
+        finally:
+            self._quiet = False
+        self.trials, self.table.object = [], ""
+        clean = subject.images[0]
+        self._show_state(clean, np.zeros(clean.shape), None)
+        self.picture.objects = [self.view]
+        self.attack()
+
+    def _show_state(self, clean: Any, delta: Any, logits: Any, **more: Any) -> None:
+        if logits is None:
+            logits = forward(self.subject.model, (clean + torch.as_tensor(delta).float())[None])[0]
+        order = self.trial.order if self.trial else self.ranking.value
+        label = self.trial.label if self.trial else self.ranking.label
+        self.view.show(clean, delta, logits, order, label=label, **more)
+
+    def _show_mixed(self, delta: np.ndarray) -> None:
+        if self.trial:
+            self._show_state(self.trial.image, delta, None)
+
+    def _note(self, trial: Trial) -> None:
+        margin = self.parameters.quad_margin if trial.method == "quad" else self.parameters.margin
+        demanded = margin if trial.method in ("rising", "quad") else 0.0
+        news = list(trial.snapshots[self._noted :])
+        for snapshot in news:
+            self.traces.note(snapshot.iteration, traced(snapshot, trial.order, demanded))
+        self._noted += len(news)
+
+    def _follow_trial(self, step: Step) -> None:
+        self._say(step)
+        self.trial, snapshot = step.data, step.data.snapshots[-1]
+        self._show_state(
+            self.trial.image, snapshot.delta[0], snapshot.logits[0],
+            iteration=snapshot.iteration, running=True,
+        )  # fmt: skip
+        self._note(self.trial)
+
+    def _finish_trial(self, trial: Trial, stopped: bool = False) -> None:
+        self._note(trial)
+        self._take_trial(trial)
+        result, name = trial.result, NAMES[trial.method]
+        last, at = trial.snapshots[-1].iteration, trial.snapshots[trial.best].iteration
+        found = (
+            f'<span style="color:{_COLOR["green"]}">✓</span> {name} reached the order; the '
+            f"shortest perturbation is that of iteration {at}"
+            if result.success[0]
+            else f'<span style="color:{_COLOR["vermillion"]}">✗</span> {name} did not reach the '
+            "order; the last iterate is shown"
+        )
+        how = "Stopped. " if stopped else ""
+        self.status.object = f"{how}{found} ({last} iterations, {trial.seconds:.2f} s)."
+
+    def _take_trial(self, trial: Trial) -> None:
+        self.trial = trial
+        self._quiet = True
+        try:
+            last = len(trial.snapshots) - 1
+            self.iteration.set(highs=[last], values=[trial.best])
+        finally:
+            self._quiet = False
+        self._show_snapshot()
+        self._refresh_tab()
+
+    def _show_snapshot(self) -> None:
+        trial = self.trial
+        snapshot = trial.snapshots[int(self.iteration.values[0])]
+        self._show_state(
+            trial.image, snapshot.delta[0], snapshot.logits[0], iteration=snapshot.iteration,
+            iterations=trial.snapshots[-1].iteration,
+        )  # fmt: skip
+
+    def _follow_comparison(self, step: Step) -> None:
+        self._say(step)
+        if step.data and len(step.data) != len(self.trials):
+            self.table.object = str(comparison_html(step.data[:-1], self.subject.class_names))
+        self.trials = step.data or []
+
+    def _finish_comparison(self, trials: list[Trial], stopped: bool = False) -> None:
+        self.trials = trials
+        self.table.object = str(comparison_html(trials, self.subject.class_names))
+        self.status.object = "Stopped; what was finished is shown." if stopped else "Compared."
+
+    # Singular vectors and polytope -----------------------------------------------------------
+
+    def _refresh_tab(self) -> None:
+        """Bring the tab that is open up to the iterate that is shown."""
+        open_tab = TABS[self.tabs.active] if hasattr(self, "tabs") else TABS[0]
+        if self.trial is None or open_tab not in ("Singular vectors", "Polytope"):
+            return
+        if open_tab == "Polytope":
+            self._start(self._plane_steps, self._say, self._show_plane)
+        elif self._program_of != self._place or self.mixer.program is not self.program:
+            self._start(self._program_steps, self._say, self._show_program)
+
+    @property
+    def _place(self) -> tuple[Trial, int, dict[str, Any]]:
+        return self.trial, int(self.iteration.values[0]), self.parameters.options("rising")
+
+    def _program_steps(self) -> Steps[Program]:
+        trial, at, options = place = self._place
+        if self._program_of != place:
+            yield Step(0.0, "linearizing the network")
+            delta = trial.snapshots[at].delta[0]
+            self.program = linearize(
+                self.subject.model, trial.image, delta, trial.order, RisingOptions(**options)
+            )
+            self._program_of = place
+        return self.program
+
+    def _plane_steps(self) -> Steps[Any]:
+        program = yield from self._program_steps()
+        deltas = [snapshot.delta[0] for snapshot in self.trial.snapshots]
+        return (
+            yield from plane_steps(
+                self.subject.model, program, deltas, **self.polytope.settings
+            )
+        )
+
+    def _show_program(self, program: Program, stopped: bool = False) -> None:
+        self.status.object = ""
+        self.mixer.load(program, self.trial.snapshots[int(self.iteration.values[0])].iteration)
+
+    def _show_plane(self, plane: Any, stopped: bool = False) -> None:
+        self.status.object = ""
+        self.polytope.show(plane)
+
+
+def live(parameters: study.Parameters) -> pn.viewable.Viewable:
+    """The live picture for an `Explorer`: a new bench that follows `parameters`."""
+    bench = AttackBench(parameters)
+    layout = bench.panel()
+    layout.bench = bench  # keeps it alive as long as its page, and lets tests reach it
+    return layout
+
+
+def still(parameters: study.Parameters) -> str:
+    """One short attack on a digit as HTML, for reports: the three pictures and the order."""
+    subject = run(subject_steps("digits"))
+    K = min(parameters.K, subject.n_classes - 1)
+    order = random_targets(subject.labels[:1], K, subject.n_classes, parameters.seed)[0].tolist()
+    trial = run(trial_steps(subject, 0, order, "rising", parameters.options("rising")))
+    view = PerturbationView(subject.class_names, caption="Attack on a digit")
+    snapshot = trial.snapshots[trial.best]
+    view.show(
+        trial.image, snapshot.delta[0], snapshot.logits[0], order, label=trial.label,
+        iteration=snapshot.iteration, iterations=trial.snapshots[-1].iteration,
+    )  # fmt: skip
+    return str(view.still())
+
+
+def explorer(parameters: study.Parameters | None = None, **pieces: Any) -> Explorer:
+    """The explorer of RisingAttacK; `pieces` are further arguments of `Explorer`."""
+    parameters = parameters or study.Parameters()
+    rest = [name for name in parameters.names() if name not in (*LIVE, "data")]
+    return Explorer(parameters, live=live, still=still, only=[*LIVE, *rest], **pieces)

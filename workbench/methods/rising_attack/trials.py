@@ -1,0 +1,148 @@
+"""One image under attack, as steps that keep every iterate: what the live attack bench is made of.
+
+`subject_steps` fetches a network with images it reads correctly; `trial_steps` attacks one of them
+and remembers the whole way; `compare_steps` sends all methods after the same order. No widget.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from workbench.steps import Step, Steps, part
+
+from . import digits, glyphs
+from ._checks import choice
+from .attack import METHODS, attack, attack_steps
+from .networks import Classifier, attackable
+from .records import AttackResult, Snapshot
+
+DATA = ("digits", "glyphs")
+N_IMAGES = 24
+_SUBJECTS: dict[tuple[str, int], Subject] = {}
+
+
+@dataclass(frozen=True)
+class Subject:
+    """A trained network, and held-out images (n, 1, H, W) with labels (n,) that it reads right."""
+
+    data: str
+    model: Classifier
+    images: Tensor
+    labels: Tensor
+    class_names: tuple[str, ...]
+
+    @property
+    def n_classes(self) -> int:
+        """Number of classes."""
+        return len(self.class_names)
+
+
+def subject_steps(data: str, seed: int = 0) -> Steps[Subject]:
+    """The network of `seed` for "digits" or "glyphs" with 24 images; trained on the first call.
+
+    Kept for the life of the process: networks are read only, so all sessions share them.
+    """
+    choice("data", data, DATA)
+    if (data, seed) not in _SUBJECTS:
+        module = digits if data == "digits" else glyphs
+        train = digits.digits_model_steps if data == "digits" else glyphs.glyph_model_steps
+        yield Step(0.0, f"fetching the network that reads {data}")
+        model = yield from part(train(seed), 0.0, 0.95, f"network that reads {data}")
+        yield Step(0.95, f"fetching {data} that it has not seen")
+        held_out = digits.held_out_digits if data == "digits" else glyphs.held_out_glyphs
+        images, labels = held_out()
+        chosen = attackable([model], images, labels, N_IMAGES, seed)
+        yield Step(0.97, "loading what an attack needs")  # the first vmap of vjp imports for seconds
+        other = (labels[chosen[:1]] + 1) % len(module.CLASS_NAMES)
+        attack(model, images[chosen[:1]], other[:, None], iters=1)
+        _SUBJECTS[data, seed] = Subject(
+            data, model, images[chosen], labels[chosen], module.CLASS_NAMES
+        )
+    return _SUBJECTS[data, seed]
+
+
+@dataclass(eq=False)
+class Trial:
+    """An attack on one image, finished, stopped or under way; `snapshots` grows while it runs.
+
+    image (1, H, W); order: the wanted classes, first first. seconds: so far.
+    """
+
+    method: str
+    image: Tensor
+    label: int
+    order: tuple[int, ...]
+    snapshots: list[Snapshot] = field(default_factory=list)
+    seconds: float = 0.0
+
+    @property
+    def result(self) -> AttackResult:
+        """The best so far, measured; a failure while nothing reached the order."""
+        last = self.snapshots[-1]
+        numbers = [snapshot.numbers() for snapshot in self.snapshots]
+        return AttackResult.of(last.best_delta, last.found, numbers, self.seconds)
+
+    @property
+    def best(self) -> int:
+        """Number of the snapshot with the smallest successful perturbation, the last if none."""
+        norms = [float(s.norm) if s.success else float("inf") for s in self.snapshots]
+        shortest = min(norms)
+        return norms.index(shortest) if shortest < float("inf") else len(norms) - 1
+
+
+def trial_steps(
+    subject: Subject, index: int, order: Sequence[int], method: str, options: Mapping[str, Any]
+) -> Steps[Trial]:
+    """Attack image `index` of a subject so that `order` ranks first; each step's data is the trial.
+
+    options: those of `attack`. Raises ValueError in one line, before any work, for an order or an
+    option that is not allowed.
+    """
+    if not order:
+        raise ValueError("the order is empty: choose at least one class")
+    image, label = subject.images[index], int(subject.labels[index])
+    trial = Trial(method, image, label, tuple(order))
+    steps = attack_steps(
+        subject.model, image[None], torch.tensor([list(order)]), method, labels=[label], **options
+    )
+    return _follow(trial, steps)
+
+
+def _follow(trial: Trial, steps: Steps[AttackResult]) -> Steps[Trial]:
+    start = time.perf_counter()
+    try:
+        for step in steps:
+            trial.snapshots.append(step.data)
+            trial.seconds = time.perf_counter() - start
+            yield Step(step.done, step.message, trial)
+    finally:
+        steps.close()
+    return trial
+
+
+def compare_steps(
+    subject: Subject, index: int, order: Sequence[int], options: Mapping[str, Mapping[str, Any]]
+) -> Steps[list[Trial]]:
+    """All of `METHODS` on the same image and order; data and result: the trials so far.
+
+    options: those of each method by its name.
+    """
+    trials: list[Trial] = []
+    for k, method in enumerate(METHODS):
+        steps = trial_steps(subject, index, order, method, options.get(method, {}))
+        share = k / len(METHODS), (k + 1) / len(METHODS)
+        trial = yield from part(steps, *share, method, partial(_with, tuple(trials)))
+        trials.append(trial)
+        yield Step(share[1], f"{method} is done", list(trials))
+    return trials
+
+
+def _with(done: tuple[Trial, ...], running: Trial) -> list[Trial]:
+    return [*done, running]
