@@ -6,8 +6,12 @@ progress; the numerical work itself is in `experiments.py`, imported when a run 
 
 from __future__ import annotations
 
-from typing import Any
+import time
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
+from workbench import results
+from workbench import steps as work
 from workbench.parameters import (
     Boolean,
     Choice,
@@ -18,6 +22,12 @@ from workbench.parameters import (
     ParameterError,
 )
 from workbench.parameters import Parameters as BaseParameters
+from workbench.steps import Step, Steps, part
+
+if TYPE_CHECKING:
+    from .ablations import Ablations, Nested, Widths
+    from .defense import Curve
+    from .experiments import Anchor, Bench, TunedBench
 
 N_CLASSES = {"glyphs": 94, "digits": 10}
 
@@ -157,3 +167,90 @@ class Parameters(BaseParameters):
             "iters": getattr(self, f"{method}_iters"), "lr": self.lr, "coef": self.coef,
             "search_steps": self.search_steps, "margin": self.quad_margin, "seed": self.seed,
         }  # fmt: skip
+
+
+@dataclass
+class RisingAttackStudy(results.Study):
+    """What a run leaves: one result per experiment (None while it has not run), and the claims."""
+
+    bench: Bench | None = None
+    ablations: Ablations | None = None
+    nested: Nested | None = None
+    digits: Bench | None = None
+    long_ablations: Ablations | None = None
+    tuned: TunedBench | None = None
+    widths: Widths | None = None
+    anchor: Anchor | None = None
+    defense: dict[str, Curve] | None = None
+
+    @property
+    def digits_bench(self) -> Bench | None:
+        """The comparison on digits: its own experiment, or the main one when it is on digits."""
+        return self.digits or (self.bench if self.parameters.data == "digits" else None)
+
+
+def run(parameters: Parameters | None = None, progress: bool = True) -> RisingAttackStudy:
+    """The whole study with a progress bar; stopped by an interrupt, it returns what is finished."""
+    parameters = parameters or Parameters()
+    if not progress:
+        return work.run(steps(parameters))
+    try:
+        with work.Progress("RisingAttacK study") as bar:
+            return work.run(steps(parameters), on_step=bar)
+    except work.Cancelled as stopped:
+        from . import findings
+
+        partial = stopped.data
+        partial.claims, partial.values = findings.claims(partial), findings.values(partial)
+        return partial
+
+
+def steps(p: Parameters) -> Steps[RisingAttackStudy]:
+    """The study as steps; data of a step: the study so far, with claims on what is finished."""
+    p.check()
+    started = time.perf_counter()
+    study = RisingAttackStudy(p, complete=False)
+    yield Step(0.0, "loading", study)
+
+    from threadpoolctl import threadpool_limits
+
+    from . import findings
+
+    plan = _plan(p)
+    total, done = sum(cost for _, cost, _ in plan), 0.0
+    # Attacks share the cores among them: threads within their small linear algebra would fight.
+    with threadpool_limits(1, "blas"):
+        for name, cost, make in plan:
+
+            def so_far(partial: Any, name: str = name) -> RisingAttackStudy:
+                setattr(study, name, partial)
+                return study
+
+            begin, done = done, done + cost
+            result = yield from part(make(), begin / total, done / total, data=so_far)
+            setattr(study, name, result)
+            study.seconds = time.perf_counter() - started
+            study.claims, study.values = findings.claims(study), findings.values(study)
+            yield Step(done / total, name.replace("_", " "), study)
+    study.complete = True
+    return study
+
+
+def _plan(p: Parameters) -> list[tuple[str, float, Any]]:
+    """The experiments to run: name in the study, rough seconds of one core, generator of steps."""
+    from . import ablations, experiments
+
+    attacked = len(p.K_list) * p.networks * p.images
+    every = [
+        (True, "bench", attacked * (1.2 if p.data == "glyphs" else 0.2),
+         lambda: experiments.main_bench_steps(p)),
+        (p.ablations, "ablations", 14, lambda: ablations.digits_ablations_steps(p)),
+        (p.nested, "nested", 0.5, lambda: ablations.nested_steps(p)),
+        (p.digits, "digits", 40, lambda: experiments.digits_bench_steps(p)),
+        (p.long_ablations, "long_ablations", 40, lambda: ablations.long_ablations_steps(p)),
+        (p.tuned, "tuned", 600, lambda: experiments.tuned_steps(p)),
+        (p.width_sweep, "widths", 200, lambda: ablations.width_steps(p)),
+        (p.peers, "anchor", 90, lambda: experiments.anchor_steps(p)),
+        (p.defense, "defense", 60, lambda: ablations.defense_steps(p)),
+    ]  # fmt: skip
+    return [(name, cost, make) for wanted, name, cost, make in every if wanted]

@@ -1,0 +1,248 @@
+"""What the attack needs, and what its target needs: experiments that take something away.
+
+Parts of the attack (rank, margin, line search, box, rivals), the order's length (nested orders of a
+linear model, exactly), the network's features (width), and the network's innocence (defenses).
+Generators of steps like those of `experiments.py`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from torch import Tensor, nn
+
+from workbench.steps import Step, Steps, part
+
+from . import digits, glyphs
+from .experiments import (
+    DIGITS_IMAGES,
+    DIGITS_ITERS,
+    TITLES,
+    Problem,
+    attack_job,
+    attacks_steps,
+    problem_steps,
+    with_random_targets,
+)
+from .jacobian import adversarial_jacobian, forward
+from .least_distance import boxed_least_distance, least_distance
+from .networks import accuracy, attackable, one_thread
+from .ranking import gaps, non_targets, random_targets, rank_matrix, row_classes
+from .records import AttackResult
+from .study import Parameters
+
+if TYPE_CHECKING:
+    from .defense import Curve
+
+ABLATION_K, LONG_K = 5, 20
+RANKS = (1, 2, 3, 4, 6, 8, 9)
+MARGINS = (0.5, 0.2, 0.05, 0.01, 0.001)
+RIDGE = 1.0  # of the linear classifier fitted to the digits, whose pixels are in [0, 1]
+WIDTHS = (98, 196, 392, 784, 3136)
+WIDTH_K = (5, 10, 20, 30)
+DEFENSE_EPS = np.linspace(0, 2.5, 51)
+
+
+@dataclass(frozen=True)
+class Ablations:
+    """The attack with parts taken away: results[part][setting]; results[""][FULL] is ours.
+
+    residuals (2, n): share of the program's solution outside the span of the right singular
+    vectors, without the box, and with it on the free pixels.
+    """
+
+    data: str
+    K: int
+    results: dict[str, dict[str, AttackResult]]
+    residuals: np.ndarray | None = None
+
+
+FULL = "as is"
+
+
+def digits_ablation_settings() -> dict[str, dict[str, dict[str, Any]]]:
+    """Part -> setting -> changed options, for digits."""
+    ranks = {str(rank): {"rank": rank} for rank in RANKS}
+    margins = {f"{margin:g}": {"margin": margin} for margin in MARGINS}
+    return {
+        "rank": ranks,
+        "margin": margins,
+        "directions": {"random": {"directions": "random"}},
+        "line search": {"full steps": {"line_search": False}},
+        "box": {"clipped only": {"box": "none"}},
+        "rivals": {str(n): {"rivals": n} for n in (1, 2, 3, 4)},
+    }
+
+
+def long_ablation_settings() -> dict[str, dict[str, dict[str, Any]]]:
+    """The same for long orders on glyphs."""
+    return {
+        "tau": {
+            f"{tau:g}, full steps": {"tau": tau, "line_search": False} for tau in (1.0, 0.5, 0.3)
+        },
+        "rivals": {str(n): {"rivals": n} for n in (10, 20, 40)},
+    }
+
+
+def ablation_steps(
+    p: Parameters,
+    problem: Problem,
+    K: int,
+    iters: int,
+    settings: dict[str, dict[str, dict[str, Any]]],
+) -> Steps[Ablations]:
+    """Attack network 0 as is and with each changed setting."""
+    model, targets = problem.models[0], problem.targets(K, p)
+    own = {**p.options("rising"), "iters": iters}
+    flat = {
+        ("", FULL): {},
+        **{(a, b): o for a, found in settings.items() for b, o in found.items()},
+    }
+    jobs = {
+        key: partial(attack_job, key, model, problem.x, targets, "rising", **{**own, **changes})
+        for key, changes in flat.items()
+    }
+    names = [f"{problem.data}, K = {K}, {' '.join(key).strip()}" for key in flat]
+
+    def make(found: dict) -> Ablations:
+        results = {
+            part_: {b: found[part_, b] for b in inner if (part_, b) in found}
+            for part_, inner in {"": {FULL: {}}, **settings}.items()
+        }
+        return Ablations(problem.data, K, results)
+
+    ablations = yield from attacks_steps(jobs, names, make)
+    with one_thread():
+        return replace(ablations, residuals=off_span(model, problem.x, targets, p.margin))
+
+
+def digits_ablations_steps(p: Parameters) -> Steps[Ablations]:
+    """Experiments 5 and 6 on 24 digits at K = 5."""
+    p = with_random_targets(p)
+    problem = yield from part(problem_steps(p, "digits", 1, DIGITS_IMAGES), 0, 0.1)
+    steps = ablation_steps(p, problem, ABLATION_K, DIGITS_ITERS, digits_ablation_settings())
+    return (yield from part(steps, 0.1, 1, data=lambda partial: partial))
+
+
+def long_ablations_steps(p: Parameters, images: int = 8) -> Steps[Ablations]:
+    """Experiment 6 on glyphs, K = 20: a fraction of the violation a step, and few rivals."""
+    p = with_random_targets(p)
+    problem = yield from part(problem_steps(p, "glyphs", 1, images), 0, 0.1)
+    steps = ablation_steps(p, problem, LONG_K, p.iters, long_ablation_settings())
+    return (yield from part(steps, 0.1, 1, data=lambda partial: partial))
+
+
+def off_span(model: nn.Module, x: Tensor, targets: Tensor, margin: float) -> np.ndarray:
+    """(2, n) share |delta - V V' delta| / |delta| of the first program's solution outside span(V).
+
+    First without the box, then with it on the pixels that are not at a bound. V from a direct SVD
+    of the Jacobian, not from the Gram matrix with which the program was solved.
+    """
+    logits = forward(model, x)
+    rows = row_classes(targets, non_targets(targets, logits.shape[1]))
+    G = adversarial_jacobian(model, x, *rows).double().numpy()
+    h = (margin - gaps(logits, *rows)).double().numpy()
+    pixels = x.double().flatten(1).numpy()
+    shares = np.zeros((2, len(x)))
+    for i in range(len(x)):
+        for box in (0, 1):
+            lo, hi = (-pixels[i], 1 - pixels[i]) if box else (-np.inf, np.inf)
+            solution = boxed_least_distance(G[i], h[i], lo, hi)
+            delta = solution.delta[solution.free]
+            V = np.linalg.svd(G[i][:, solution.free], full_matrices=False)[2].T
+            rest = np.linalg.norm(delta - V @ (V.T @ delta))
+            shares[box, i] = rest / max(np.linalg.norm(delta), 1e-300)
+    return shares
+
+
+def ridge_classifier() -> tuple[np.ndarray, np.ndarray]:
+    """A linear classifier of the digits, by least squares on one-hot labels.
+
+    W (10, 64), b (10,).
+    """
+    images, labels = digits.training_digits()
+    design = np.c_[images.flatten(1).double().numpy(), np.ones(len(images))]
+    wanted = np.eye(digits.N_CLASSES)[labels.numpy()]
+    penalty = RIDGE * np.diag([*np.ones(design.shape[1] - 1), 0.0])
+    solution = np.linalg.solve(design.T @ design + penalty, design.T @ wanted)
+    return solution[:-1].T, solution[-1]
+
+
+@dataclass(frozen=True)
+class Nested:
+    """Optimal l2 norms (n, 9) for the prefixes K = 1..9 of one order of digits, linear model."""
+
+    norms: np.ndarray
+
+
+def nested_steps(p: Parameters, margin: float = 0.05, images: int = 24) -> Steps[Nested]:
+    """Experiment 7, exact part: on a linear model, without a box, the program is the optimum."""
+    W, b = ridge_classifier()
+    x, labels = digits.held_out_digits()
+    x, labels = x[:images].flatten(1).double().numpy(), labels[:images]
+    orders = random_targets(labels, digits.N_CLASSES - 1, digits.N_CLASSES, p.seed).tolist()
+    norms = np.zeros((images, digits.N_CLASSES - 1))
+    for i, order in enumerate(orders):
+        for K in range(1, digits.N_CLASSES):
+            A = rank_matrix(order[:K], digits.N_CLASSES)
+            delta, _ = least_distance(A @ W, margin - A @ (W @ x[i] + b))
+            norms[i, K - 1] = np.linalg.norm(delta)
+        yield Step((i + 1) / images, f"linear model, image {i + 1} of {images}")
+    return Nested(norms)
+
+
+@dataclass(frozen=True)
+class Widths:
+    """Success by feature width: asr[method] (widths, K), accuracy (widths,)."""
+
+    widths: np.ndarray
+    K: np.ndarray
+    accuracy: np.ndarray
+    asr: dict[str, np.ndarray]
+
+
+def width_steps(p: Parameters, images: int = 8) -> Steps[Widths]:
+    """How many features an order needs: the glyph network at several widths (rising and CW^K)."""
+    methods = ("rising", "cw")
+    shape = len(WIDTHS), len(WIDTH_K)
+    asr, right = {m: np.full(shape, np.nan) for m in methods}, np.full(len(WIDTHS), np.nan)
+
+    def so_far() -> Widths:
+        done = ~np.isnan(right)
+        return Widths(np.array(WIDTHS)[done], np.array(WIDTH_K), right[done],
+                      {m: a[done] for m, a in asr.items()})  # fmt: skip
+
+    for row, width in enumerate(WIDTHS):
+        begin, size = row / len(WIDTHS), 1 / len(WIDTHS)
+        middle = begin + size / 3
+        training = glyphs.glyph_model_steps(p.seed, width)
+        model = yield from part(training, begin, middle, f"{width} features")
+        x, labels = glyphs.held_out_glyphs()
+        chosen = attackable([model], x, labels, images, p.seed)
+        jobs = {
+            (m, column): partial(
+                attack_job, (m, column), model, x[chosen],
+                random_targets(labels[chosen], K, glyphs.N_CLASSES, p.seed), m, **p.options(m),
+            )
+            for column, K in enumerate(WIDTH_K) for m in methods
+        }  # fmt: skip
+        names = [f"{width} features, K = {WIDTH_K[c]}, {TITLES[m]}" for m, c in jobs]
+        found = yield from part(attacks_steps(jobs, names, dict), middle, begin + size)
+        for (m, column), result in found.items():
+            asr[m][row, column] = result.asr
+        right[row] = accuracy(model, x, labels)
+        yield Step(begin + size, f"{width} features", so_far())
+    return so_far()
+
+
+def defense_steps(p: Parameters, images: int = DIGITS_IMAGES) -> Steps[dict[str, Curve]]:
+    """What a budget means: K = 1 on a plain, an adversarially trained and a smoothed network."""
+    from . import defense  # scipy.stats takes a second to import
+
+    x, labels = digits.held_out_digits()
+    x, labels = x[:images], labels[:images]
+    targets = random_targets(labels, 1, digits.N_CLASSES, p.seed)
+    return (yield from defense.curves_steps(x, labels, targets, DEFENSE_EPS, seed=p.seed))

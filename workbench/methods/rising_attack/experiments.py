@@ -1,0 +1,294 @@
+"""The comparisons of the study, each a generator of steps that returns plain results.
+
+All methods on the same images, against tuned baselines, and against foolbox at K = 1. They
+measure; what the numbers mean for the claims is in `findings.py`, and how they look in
+`views.py`. Independent attacks run on two threads, each on one core, so that results depend on no
+number of cores; their `seconds` are processor seconds of their thread.
+"""
+
+from __future__ import annotations
+
+import queue
+import threading
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from workbench.steps import Step, Steps, part, together
+
+from . import baselines, digits, glyphs, peers
+from .attack import METHODS, attack_steps
+from .networks import accuracy, attackable, one_thread
+from .ranking import random_targets
+from .records import AttackResult
+from .study import Parameters
+
+NUMBERS = ("success", "l1", "l2", "linf")  # of an AttackResult, each (images,)
+WORKERS = 2  # attacks at a time
+TITLES = {"rising": "RisingAttacK", "quad": "QuadAttacK", "cw": "CW^K", "ad": "AD"}
+DIGITS_IMAGES, DIGITS_ITERS, DIGITS_LR = 24, 20, 0.05
+DIGITS_K, DIGITS_BASELINE_ITERS = (1, 3, 5, 9), 60
+TUNED_K, FEW_RIVALS = (5, 20, 30), 40
+# The grids of the specification. Official choice rule; more iterations where they are cheap.
+GRIDS = {
+    "quad": {"lrs": (0.003, 0.01, 0.03), "coefs": (5, 20), "iterations": (60, 200)},
+    "cw": {"lrs": (0.003, 0.01, 0.03), "coefs": (5, 20), "iterations": (60, 200, 1000)},
+    "ad": {"lrs": (0.003, 0.01, 0.03), "coefs": (5, 20), "iterations": (60, 200)},
+}
+
+
+@dataclass(frozen=True)
+class Problem:
+    """Images (n, 1, H, W) that all `models` read correctly, their labels (n,), class names."""
+
+    data: str
+    models: list[nn.Module]
+    accuracy: list[float]
+    x: Tensor
+    labels: Tensor
+    names: tuple[str, ...]
+
+    def targets(self, K: int, p: Parameters) -> Tensor:
+        """The orders (n, K): the reader's own for all images, or random ones, nested in K."""
+        if p.targets and self.data == p.data:
+            return torch.tensor(p.targets[:K]).expand(len(self.x), -1).clone()
+        return random_targets(self.labels, K, len(self.names), p.seed)
+
+
+def problem_steps(p: Parameters, data: str, networks: int, images: int) -> Steps[Problem]:
+    """Train (or load) networks from the seeds p.seed.. and choose the images to attack."""
+    train = digits.digits_model_steps if data == "digits" else glyphs.glyph_model_steps
+    models = []
+    for number in range(networks):
+        steps = train(p.seed + number)
+        models.append(
+            (yield from part(steps, number / networks, (number + 1) / networks, f"{data} network"))
+        )
+    x, labels = digits.held_out_digits() if data == "digits" else glyphs.held_out_glyphs()
+    right = [accuracy(model, x, labels) for model in models]
+    names = digits.CLASS_NAMES if data == "digits" else glyphs.CLASS_NAMES
+    if p.targets and data == p.data:
+        free = ~torch.isin(labels, torch.tensor(p.targets))
+        x, labels = x[free], labels[free]
+    chosen = attackable(models, x, labels, images, p.seed)
+    return Problem(data, models, right, x[chosen], labels[chosen], names)
+
+
+def attack_job(
+    key: Any, model: nn.Module, x: Tensor, targets: Tensor, method: str, **options: Any
+) -> Steps[tuple[Any, AttackResult]]:
+    """One attack on one core; returns (key, result) with processor seconds as its time."""
+    begin = time.thread_time()
+    with one_thread():
+        steps = attack_steps(model, x, targets, method, allow_label=True, **options)
+        result = yield from part(steps, 0, 1)
+    found = key, replace(result, seconds=time.thread_time() - begin)
+    yield Step(1.0, "", found)
+    return found
+
+
+def attacks_steps(
+    jobs: dict[Any, Callable[[], Steps]], names: Sequence[str], make: Callable[[dict], Any]
+) -> Steps[Any]:
+    """Run attack jobs side by side and return `make({key: result})`; data: that of those ready."""
+
+    def ready(latest: list) -> Any:
+        return make(dict(found for found in latest if found is not None))
+
+    work = together(list(jobs.values()), WORKERS, names)
+    found = yield from part(work, 0, 1, data=ready)
+    return make(dict(found))
+
+
+def joined(results: Sequence[AttackResult]) -> AttackResult:
+    """Results of the same attack on several networks as one, without traces."""
+    return AttackResult(
+        torch.cat([r.delta for r in results]),
+        *(np.concatenate([getattr(r, name) for r in results]) for name in NUMBERS),
+        trace={},
+        seconds=sum(r.seconds for r in results),
+    )
+
+
+@dataclass(frozen=True)
+class Bench:
+    """All methods on the same images: results[method, K] is a list with one result a network.
+
+    K (m,): the lengths for which all methods are finished on all networks.
+    """
+
+    problem: Problem
+    targets: dict[int, Tensor]
+    results: dict[tuple[str, int], list[AttackResult]]
+
+    @property
+    def K(self) -> list[int]:
+        """Lengths of order for which every method is finished."""
+        return [K for K in self.targets if all((m, K) in self.results for m in METHODS)]
+
+    def all(self, method: str, K: int) -> AttackResult:
+        """The results on all networks as one."""
+        return joined(self.results[method, K])
+
+
+def bench_steps(
+    p: Parameters, problem: Problem, K_list: Sequence[int], options: dict[str, dict[str, Any]]
+) -> Steps[Bench]:
+    """Attack every network with every method for every K; options: keyword arguments a method."""
+    targets = {K: problem.targets(K, p) for K in K_list}
+    jobs, names = {}, []
+    for K in K_list:
+        for method in METHODS:
+            for number, model in enumerate(problem.models):
+                key = method, K, number
+                jobs[key] = partial(
+                    attack_job, key, model, problem.x, targets[K], method, **options[method]
+                )
+                names.append(f"{problem.data}, K = {K}, {TITLES[method]}")
+
+    def make(found: dict) -> Bench:
+        numbers = range(len(problem.models))
+        results = {
+            (m, K): [found[m, K, i] for i in numbers]
+            for K in K_list
+            for m in METHODS
+            if all((m, K, i) in found for i in numbers)
+        }
+        return Bench(problem, targets, results)
+
+    return (yield from attacks_steps(jobs, names, make))
+
+
+def main_bench_steps(p: Parameters) -> Steps[Bench]:
+    """The comparison that the parameters describe (spec experiment 1, or 3 with data = digits)."""
+    problem = yield from part(problem_steps(p, p.data, p.networks, p.images), 0, 0.1)
+    options = {method: p.options(method) for method in METHODS}
+    K_list = sorted(set(p.K_list))
+    return (yield from part(bench_steps(p, problem, K_list, options), 0.1, 1, data=lambda b: b))
+
+
+def digits_bench_steps(p: Parameters) -> Steps[Bench]:
+    """Experiment 3: three networks and 24 real digits, with the iterations of the specification."""
+    p = with_random_targets(p)
+    problem = yield from part(problem_steps(p, "digits", 3, DIGITS_IMAGES), 0, 0.2)
+    first_order = {**p.options("cw"), "iters": DIGITS_BASELINE_ITERS, "lr": DIGITS_LR}
+    options = {method: first_order for method in METHODS}
+    options["rising"] = {**p.options("rising"), "iters": DIGITS_ITERS}
+    return (yield from part(bench_steps(p, problem, DIGITS_K, options), 0.2, 1, data=lambda b: b))
+
+
+@dataclass(frozen=True)
+class TunedBench:
+    """Against baselines tuned on these very images: tuned[method, K], rising[name, K]."""
+
+    K: list[int]
+    tuned: dict[tuple[str, int], baselines.Tuned]
+    rising: dict[tuple[str, int], AttackResult]
+
+
+def tuned_steps(
+    p: Parameters, K_list: Sequence[int] = TUNED_K, images: int = 8
+) -> Steps[TunedBench]:
+    """Experiment 2: every baseline gets the best setting of its grid, on glyphs, network 0."""
+    p = with_random_targets(p)
+    problem = yield from part(problem_steps(p, "glyphs", 1, images), 0, 0.02)
+    model, x = problem.models[0], problem.x
+    own = p.options("rising")
+    jobs, names = {}, []
+    for K in sorted(K_list, reverse=True):  # the longest first: two threads end together
+        targets = problem.targets(K, p)
+        for name, changes in (("rising", {}), (f"rising {FEW_RIVALS}", {"rivals": FEW_RIVALS})):
+            jobs[name, K] = partial(
+                attack_job, (name, K), model, x, targets, "rising", **{**own, **changes}
+            )
+            names.append(f"tuned, K = {K}, {name}")
+        for method, grid in GRIDS.items():
+            jobs[method, K] = partial(
+                _tune_job, (method, K), model, x, targets, method, seed=p.seed, **grid
+            )
+            names.append(f"tuned, K = {K}")
+
+    def make(found: dict) -> TunedBench:
+        tuned = {key: r for key, r in found.items() if key[0] in GRIDS}
+        return TunedBench(list(K_list), tuned, {k: r for k, r in found.items() if k not in tuned})
+
+    return (yield from part(attacks_steps(jobs, names, make), 0.02, 1, data=lambda t: t))
+
+
+def _tune_job(key: Any, model: nn.Module, *args: Any, **options: Any) -> Steps[tuple]:
+    with one_thread():
+        tuned = yield from part(baselines.tune_steps(model, *args, **options), 0, 1)
+    yield Step(1.0, "", (key, tuned))
+    return key, tuned
+
+
+@dataclass(frozen=True)
+class Anchor:
+    """K = 1 on digits: results by title; missing: why foolbox's are not there, or empty."""
+
+    results: dict[str, AttackResult]
+    missing: str = ""
+
+
+def anchor_steps(p: Parameters, images: int = DIGITS_IMAGES) -> Steps[Anchor]:
+    """Experiment 4: the same images and targets for foolbox's attacks, if it is installed."""
+    p = with_random_targets(p)
+    problem = yield from part(problem_steps(p, "digits", 1, images), 0, 0.05)
+    model, x, targets = problem.models[0], problem.x, problem.targets(1, p)
+    job = attack_job(
+        0, model, x, targets, "rising", **{**p.options("rising"), "iters": DIGITS_ITERS}
+    )
+    _, own = yield from part(job, 0.05, 0.1)
+    results = {TITLES["rising"]: own}
+    if not peers.available():
+        return Anchor(results, "foolbox is not installed: pip install workbench[attacks]")
+    for number, method in enumerate(peers.PEERS):
+        yield Step(
+            0.1 + 0.9 * number / len(peers.PEERS), peers.TITLES[method], Anchor(dict(results))
+        )
+        results[peers.TITLES[method]] = yield from part(
+            waiting_steps(partial(_peer, model, x, targets, method, p.seed)),
+            0.1 + 0.9 * number / len(peers.PEERS), 0.1 + 0.9 * (number + 1) / len(peers.PEERS),
+            peers.TITLES[method],
+        )  # fmt: skip
+    return Anchor(results)
+
+
+def _peer(model: nn.Module, x: Tensor, targets: Tensor, method: str, seed: int) -> AttackResult:
+    begin = time.thread_time()
+    with one_thread():
+        result = peers.peer(model, x, targets, method, seed)
+    return replace(result, seconds=time.thread_time() - begin)
+
+
+def with_random_targets(p: Parameters) -> Parameters:
+    """The parameters with random targets."""
+    return type(p)(**{**p.to_papermill(), "targets": []})
+
+
+def waiting_steps(function: Callable[[], Any]) -> Steps[Any]:
+    """Call what cannot report in a thread of its own; closed, it goes on without it."""
+    outcome: queue.SimpleQueue = queue.SimpleQueue()
+
+    def work() -> None:
+        try:
+            outcome.put((function(), None))
+        except BaseException as error:
+            outcome.put((None, error))
+
+    threading.Thread(target=work, daemon=True).start()
+    while True:
+        try:
+            result, error = outcome.get(timeout=0.2)
+        except queue.Empty:
+            yield Step(0.5)
+            continue
+        if error is not None:
+            raise error
+        return result
