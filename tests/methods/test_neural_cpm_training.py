@@ -12,7 +12,7 @@ from workbench.methods.neural_cpm.energy import contact_counts
 from workbench.methods.neural_cpm.ensemble import Ensemble
 from workbench.methods.neural_cpm.hamiltonian import PAPER_ARCHITECTURES, NeuralHamiltonian
 from workbench.methods.neural_cpm.training import Pictures, rotated, train, train_many, train_steps
-from workbench.steps import Cancelled, Step, run
+from workbench.steps import Cancelled, Step, run, together
 
 KIND = np.array([0, 1, 1, 1, 2, 2, 2])
 J = np.array([[0, 4, 5], [4, 2, 6], [5, 6, 3.0]])

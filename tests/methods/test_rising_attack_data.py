@@ -164,3 +164,16 @@ def test_attackable_images_are_read_by_all_and_spread_over_the_classes():
     assert torch.equal(attackable(models, images, labels, 50)[:20], chosen)
     with pytest.raises(ValueError, match=r"n = 501 images; 4.. are classified correctly"):
         attackable(models, images, labels, 501)
+
+
+@pytest.mark.parametrize("total", [7, 20, 525])
+def test_the_one_cycle_policy_is_torchs(total):
+    optimizer = torch.optim.AdamW([torch.zeros(1, requires_grad=True)], 3e-3)
+    schedule = torch.optim.lr_scheduler.OneCycleLR(optimizer, 3e-3, total_steps=total)
+    for step in range(total):
+        group = optimizer.param_groups[0]
+        wanted = group["lr"], group["betas"][0]
+        assert networks.one_cycle(step, total, 3e-3) == pytest.approx(wanted, rel=1e-9)
+        optimizer.step()
+        if step < total - 1:
+            schedule.step()

@@ -19,7 +19,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from workbench.steps import Step, Steps, run
+from workbench.numerics.optimizers import Adam
+from workbench.steps import Step, Steps, part, run
 
 from ._checks import choice, number, whole
 from .least_distance import LEAST_SQUARES_CUT, least_distance, left_vectors
@@ -28,6 +29,7 @@ from .records import AttackResult, Snapshot
 
 BASELINES = ("quad", "cw", "ad")
 START_NOISE = 2e-3
+WEIGHT_DECAY = 0.01  # torch's default for AdamW, of which the official code sets nothing but lr
 WARM_UP = 5  # iterations after which the optimizer forgets what it gathered at the start
 SOFTENING = 0.75  # of the loss weight c of an image each time its best norm improves
 AD_TOP, AD_STEP = 10.0, 0.3  # target logits of AD: 10, 9.7, 9.4, ...
@@ -205,7 +207,7 @@ def baseline_steps(
         round_norm = torch.full_like(best_norm, torch.inf)
         noise = torch.randn(x.shape, generator=generator, dtype=x.dtype).to(x.device)
         p = ((x + START_NOISE * noise).clamp(0, 1) - x).requires_grad_()
-        optimizer = torch.optim.AdamW([p], lr)
+        optimizer = Adam([p], lr, weight_decay=WEIGHT_DECAY)
         for i in range(iters + 1):
             with torch.enable_grad():
                 phi = feats(x + p) if feats else None
@@ -232,9 +234,7 @@ def baseline_steps(
             if i == iters:
                 break
             if i == WARM_UP:
-                grad = p.grad
-                optimizer = torch.optim.AdamW([p], lr)
-                p.grad = grad
+                optimizer.reset()
             optimizer.step()
             with torch.no_grad():
                 p.copy_((x + p).clamp(0, 1) - x)
@@ -274,7 +274,7 @@ def tune_steps(
     Learning rates for digits: .02, .05, .1. margins: tried for "quad" alone. The setting is chosen
     on the images it is reported on, in the baseline's favor. Each `Step` carries the best so far.
     """
-    from .attack import attack
+    from .attack import attack_steps
 
     margins = tuple(margins) if method == "quad" else (0.2,)
     grid = list(product(lrs, coefs, iterations, margins))
@@ -282,11 +282,12 @@ def tune_steps(
     cost, total = 0, sum(iters for _, _, iters, _ in grid)
     for lr, coef, iters, margin in grid:
         settings = {"lr": lr, "coef": coef, "iters": iters, "margin": margin, "seed": seed}
-        result = attack(model, x, targets, method, allow_label=True, **settings)
+        steps = attack_steps(model, x, targets, method, allow_label=True, **settings)
+        begin, cost = cost / total, cost + iters
+        result = yield from part(steps, begin, cost / total, method)
         scores.append((settings, score(result)))
         if best is None or score(result) > score(best.result):
             best = Tuned(settings, result, scores)
-        cost += iters
         message = (
             f"{method}: lr {lr:g}, coef {coef:g}, {iters} iterations: {100 * result.asr:.0f} %"
         )
