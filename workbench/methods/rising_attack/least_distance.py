@@ -55,6 +55,7 @@ class BoxedSolution:
     delta (D,). lam (m,): multipliers of the rows, zeros where infeasible. feasible: whether delta
     obeys all inequalities. free (D,) bool: pixels not fixed at a bound. singular_values (r,),
     coefficients (r,): z of delta on the free pixels, `right_vectors @ z`. rounds: programs solved.
+    G (m, D), h (m,): the inequalities that were to be obeyed.
     """
 
     delta: np.ndarray
@@ -64,7 +65,8 @@ class BoxedSolution:
     singular_values: np.ndarray
     coefficients: np.ndarray
     rounds: int
-    _G: np.ndarray
+    G: np.ndarray
+    h: np.ndarray
     _left: np.ndarray
     _directions: np.ndarray | None = None
 
@@ -81,7 +83,7 @@ class BoxedSolution:
         """V (free pixels, r): right singular vectors of G on free pixels (or the random ones)."""
         if self._directions is not None:
             return self._directions
-        return self._G[:, self.free].T @ self._left / self.singular_values
+        return self.G[:, self.free].T @ self._left / self.singular_values
 
 
 def boxed_least_distance(
@@ -137,7 +139,7 @@ def boxed_least_distance(
         wanted = wanted - fixed @ delta[leaving]
     delta = np.clip(delta, lo, hi)
     feasible = bool((G @ delta >= h - 1e-8 * (1 + np.abs(h))).all())
-    return BoxedSolution(delta, lam, feasible, free, sigma, z, round_, G, left, basis)
+    return BoxedSolution(delta, lam, feasible, free, sigma, z, round_, G, h, left, basis)
 
 
 def _system(G: ArrayLike, h: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
