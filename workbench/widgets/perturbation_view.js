@@ -45,8 +45,8 @@ const CSS = `
   font-size: 12px; position: sticky; top: 0; background: var(--jp-layout-color1, #fff); }
 .pv th, .pv td { padding: 1px 4px 1px 0; white-space: nowrap; overflow: hidden;
   text-overflow: ellipsis; border: 0; font-variant-numeric: tabular-nums; height: 21px; }
-.pv th:nth-child(1) { width: 40px; } .pv th:nth-child(3) { width: 64px; }
-.pv th:nth-child(4) { width: 40%; }
+.pv th:nth-child(1) { width: 36px; } .pv th:nth-child(3) { width: 54px; }
+.pv th:nth-child(4) { width: 36%; }
 .pv tr.gap td { height: 12px; line-height: 10px; color: var(--jp-ui-font-color2, #616e7c); }
 .pv tr.wanted td:nth-child(2) { font-weight: 600; }
 .pv .badge { border-left: 4px solid #d55e00; padding-left: 5px; }
