@@ -52,6 +52,7 @@ DATA = {
     "glyphs": {"data": "glyphs", "K_list": [1, 5, 10, 20, 30], "lr": 0.01},
 }
 WATCH_S = 0.02  # an attack on digits takes a tenth of a second
+PLANE_POINTS = 51  # grid points on a side of each of the two planes
 TABS = ("Order", "Singular vectors", "Polytope", "Compare")
 
 _COLOR = theme.OKABE_ITO
@@ -113,9 +114,9 @@ def comparison_html(trials: Sequence[Trial], class_names: Sequence[str]) -> them
             f'height="64" style="border:1px solid {theme.INK};image-rendering:pixelated">'
             if reached else "–",
         ])  # fmt: skip
-    header = ["attack", "order", "l1", "l2", "l∞", "iterations", "seconds", f"±{limit:.2g}"]
+    header = ["attack", "order", "ℓ1", "ℓ2", "ℓ∞", "iterations", "seconds", f"±{limit:.2g}"]
     names = ", ".join(class_names[k] for k in trials[0].order) if trials else ""
-    return theme.table_html(header, rows, f"Wanted: {html.escape(names)}")
+    return theme.table_html(header, rows, f"Wanted: {names}")
 
 
 class AttackBench:
@@ -159,11 +160,11 @@ class AttackBench:
         self.method.param.watch(lambda event: p.param.update(method=event.new), "value")
         self.image = Faders(
             names=["Image"], values=[0], lows=[0], highs=[1], steps=[1], width=170,
-            sizing_mode="fixed", caption="Which image", margin=(6, 16, 0, 0),
+            sizing_mode=None, caption="Which image", margin=(6, 16, 0, 0),
         )  # fmt: skip
         self.iteration = Faders(
             names=["Iteration"], values=[0], lows=[0], highs=[0], steps=[1], width=250,
-            sizing_mode="fixed", caption="Walk over the iterations", margin=(6, 0, 0, 0),
+            sizing_mode=None, caption="Walk over the iterations", margin=(6, 0, 0, 0),
         )  # fmt: skip
         self.image.param.watch(self._on_image, "values")
         self.iteration.param.watch(lambda event: self._on_iteration(), "values")
@@ -175,7 +176,7 @@ class AttackBench:
             "", sizing_mode="stretch_width", margin=(0, 0, 6, 0), min_height=22,
             styles={"font-family": theme.FONT},
         )  # fmt: skip
-        self.ranking = RankingList(["…"], caption="Wanted order")
+        self.ranking = RankingList(["…"], caption="Order")
         self.ranking.param.watch(lambda event: self._on_order(), "value")
         self.traces = Traces(CHARTS, time_unit="iterations", width=340)
         self.mixer = Mixer(self._show_mixed)
@@ -191,7 +192,7 @@ class AttackBench:
         )
         buttons = pn.FlexBox(self.attack_button, self.stop_button, self.draw_button, **flow)
         order = pn.FlexBox(
-            pn.Column(self.ranking, width=440, margin=(8, 20, 0, 0)),
+            pn.Column(self.ranking, width=460, margin=(8, 20, 0, 0)),
             pn.Column(self.traces, width=340, margin=(8, 0)),
             **flow,
         )
@@ -435,7 +436,7 @@ class AttackBench:
         self._quiet = True
         try:
             last = len(trial.snapshots) - 1
-            self.iteration.set(highs=[last], values=[trial.best])
+            self.iteration.set(highs=[last], marks=[trial.best], values=[trial.best])
         finally:
             self._quiet = False
         self._show_snapshot()
@@ -468,7 +469,7 @@ class AttackBench:
         if self.trial is None or open_tab not in ("Singular vectors", "Polytope"):
             return
         if open_tab == "Polytope":
-            self._start(self._plane_steps, self._say, self._show_plane)
+            self._start(self._plane_steps, self._say, self._show_planes)
         elif self._program_of != self._place or self.mixer.program is not self.program:
             self._start(self._program_steps, self._say, self._show_program)
 
@@ -490,19 +491,16 @@ class AttackBench:
     def _plane_steps(self) -> Steps[Any]:
         program = yield from self._program_steps()
         deltas = [snapshot.delta[0] for snapshot in self.trial.snapshots]
-        return (
-            yield from plane_steps(
-                self.subject.model, program, deltas, **self.polytope.settings
-            )
-        )
+        steps = partial(plane_steps, self.subject.model, program, deltas, n=PLANE_POINTS)
+        return (yield from self.polytope.plane_steps(steps))
 
     def _show_program(self, program: Program, stopped: bool = False) -> None:
         self.status.object = ""
         self.mixer.load(program, self.trial.snapshots[int(self.iteration.values[0])].iteration)
 
-    def _show_plane(self, plane: Any, stopped: bool = False) -> None:
+    def _show_planes(self, planes: Any, stopped: bool = False) -> None:
         self.status.object = ""
-        self.polytope.show(plane)
+        self.polytope.show(planes)
 
 
 def live(parameters: study.Parameters) -> pn.viewable.Viewable:

@@ -32,27 +32,24 @@ def vector_png(program: Program, k: int, scale: int = 4) -> bytes:
     vector = np.where(program.solution.free, program.direction(k), np.nan)
     picture = vector.reshape(program.image.shape).sum(0)
     limit = np.nanmax(np.abs(picture), initial=1e-12)
-    return images.png(
-        *images.field_image(picture, -limit, limit, colors="diverging", scale=scale)
-    )
+    return images.png(*images.field_image(picture, -limit, limit, colors="diverging", scale=scale))
 
 
 def spectrum_chart(program: Program) -> hv.Layout:
     """Singular values, and the solution's coefficient of each vector."""
     sigma, z = program.solution.singular_values, program.solution.coefficients
     number = np.arange(1, len(z) + 1)
-    spectrum = hv.Scatter((number, sigma), "singular vector", "singular value [logits per l2]")
-    solution = hv.Spikes((number, z), "singular vector", "coefficient z [l2]")
+    ticks = np.unique(np.linspace(1, len(z), min(len(z), 9)).astype(int)).tolist()
+    common = {"width": 330, "height": 230, "toolbar": None, "xticks": ticks}
+    common["fontsize"] = {"title": 12, "labels": 11, "ticks": 9}
     low = 10 ** np.floor(np.log10(sigma.min()))
-    return (
-        spectrum.opts(title="Spectrum", logy=True, ylim=(low, 2 * sigma.max()))
-        + solution.opts(
-            title="QP solution", color=OKABE_ITO["vermillion"], line_width=3, show_grid=True,
-            width=420, height=280, tools=["hover"],
-        )
-    ).opts(hv.opts.Scatter(width=330, height=230), hv.opts.Spikes(width=330, height=230)).opts(
-        shared_axes=False, toolbar=None
+    spectrum = hv.Scatter((number, sigma), "singular vector", "singular value [logits per l2]")
+    spectrum = spectrum.opts(title="Spectrum", logy=True, ylim=(low, 2 * sigma.max()), **common)
+    solution = hv.Spikes((number, z), "singular vector", "coefficient z [l2]").opts(
+        title="QP solution", color=OKABE_ITO["vermillion"], line_width=3, show_grid=True,
+        tools=["hover"], **common,
     )  # fmt: skip
+    return (spectrum + solution).opts(shared_axes=False, toolbar=None)
 
 
 class Mixer:
@@ -108,10 +105,10 @@ class Mixer:
         )  # fmt: skip
         self.words.object = (
             f'<div style="font:13px/1.45 {FONT}">Linearized at iteration {iteration}: '
-            f"{len(program.G)} inequalities, {program.rank} right singular vectors in a space of "
-            f"{program.image.size} pixels. The solution of the quadratic program {what}. Marks: its "
-            f'coefficients. <span style="color:{MUTED}">The network itself is asked at every '
-            "position of the faders.</span></div>"
+            f"{len(program.solution.G)} inequalities, {program.rank} right singular vectors in a "
+            f"space of {program.image.size} pixels. The solution of the quadratic program {what}. "
+            f'Marks: its coefficients. <span style="color:{MUTED}">The network itself is asked at '
+            "every position of the faders.</span></div>"
         )
         self.charts.objects = list(spectrum_chart(program))
         self._mix()

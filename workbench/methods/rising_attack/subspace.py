@@ -18,10 +18,9 @@ from torch import Tensor, nn
 from workbench.steps import Step, Steps
 
 from ._checks import choice, number, whole
-from .jacobian import adversarial_jacobian, forward
-from .least_distance import BoxedSolution, boxed_least_distance
-from .ranking import gaps, non_targets, row_classes, strongest_rivals
-from .sqp import RisingOptions
+from .jacobian import forward
+from .least_distance import BoxedSolution
+from .sqp import RisingOptions, linear_programs
 
 SLICES = ("solution", "image")
 PLANE_ROWS = 8  # rows of the grid for one forward pass, between two looks at cancel
@@ -29,18 +28,10 @@ PLANE_ROWS = 8  # rows of the grid for one forward pass, between two looks at ca
 
 @dataclass(frozen=True)
 class Program:
-    """The linearized program at one perturbation of one image, with its solution.
-
-    image (C, H, W); order (K,); G (m, D) adversarial Jacobian; h (m,) right side for the total
-    perturbation; above, below (m,): the classes of each row.
-    """
+    """The linearized program of one image (C, H, W) with its solution; order (K,)."""
 
     image: np.ndarray
     order: tuple[int, ...]
-    G: np.ndarray
-    h: np.ndarray
-    above: np.ndarray
-    below: np.ndarray
     solution: BoxedSolution
 
     @property
@@ -72,31 +63,16 @@ class Program:
 def linearize(
     model: nn.Module, image: Tensor, delta: Tensor, order: Sequence[int], options: RisingOptions
 ) -> Program:
-    """The program of the SQP step from `image` + `delta`, both (C, H, W), solved as the attack does.
+    """The program of the SQP step from `image` + `delta`, both (C, H, W), as the attack solves it.
 
     Raises ValueError when the logits do not depend on the image.
     """
-    targets = torch.tensor([list(order)])
-    x = image[None] + delta[None]
-    logits = forward(model, x)
-    if options.rivals is None:
-        rivals = non_targets(targets, logits.shape[1])
-    else:
-        rivals = strongest_rivals(logits, targets, options.rivals)
-    rows = row_classes(targets, rivals)
-    G = adversarial_jacobian(model, x, *rows, options.chunk)[0].double().cpu().numpy()
-    if not G.any():
+    targets, x, start = torch.tensor([list(order)]), image[None], delta[None]
+    logits = forward(model, x + start)
+    (solution,) = linear_programs(model, x, start, logits, targets, options)
+    if not solution.G.any():
         raise ValueError("zero Jacobian: the model's logits do not depend on this image")
-    missing = (options.margin - gaps(logits, *rows)[0].double()).cpu().numpy()
-    missing = np.where(missing > 0, options.tau * missing, missing)
-    h = missing + G @ delta.double().cpu().numpy().ravel()
-    clean = image.double().cpu().numpy()
-    box = (-clean.ravel(), 1 - clean.ravel()) if options.box == "active" else (-np.inf, np.inf)
-    solution = boxed_least_distance(
-        G, h, *box, options.rank, options.directions, options.seed
-    )  # fmt: skip
-    above, below = (r[0].cpu().numpy() for r in rows)
-    return Program(clean, tuple(order), G, h, above, below, solution)
+    return Program(image.double().cpu().numpy(), tuple(order), solution)
 
 
 def places_right(logits: ArrayLike, order: Sequence[int]) -> np.ndarray:
@@ -126,8 +102,6 @@ class Plane:
     places: np.ndarray
     lines: np.ndarray
     active: np.ndarray
-    above: np.ndarray
-    below: np.ndarray
     cell: np.ndarray
     box: np.ndarray
     iterates: np.ndarray
@@ -180,9 +154,11 @@ def plane_steps(
     middle = focus + ((low + high) / 2 - focus) / zoom
     a, b = (np.linspace(m - half / zoom, m + half / zoom, n) for m in middle)
 
-    lines = np.column_stack([program.G @ spanned.T, program.h - program.G @ offset])
+    lines = np.column_stack([solution.G @ spanned.T, solution.h - solution.G @ offset])
     clean = program.image.ravel() + offset
-    walls = np.vstack([np.column_stack([spanned.T, -clean]), np.column_stack([-spanned.T, clean - 1])])
+    walls = np.vstack(
+        [np.column_stack([spanned.T, -clean]), np.column_stack([-spanned.T, clean - 1])]
+    )
     window = np.array([[a[0], b[0]], [a[-1], b[0]], [a[-1], b[-1]], [a[0], b[-1]]])
 
     origin = torch.as_tensor(clean)
@@ -197,7 +173,7 @@ def plane_steps(
         yield Step(min(1.0, (start + PLANE_ROWS) / n), "asking the network on the plane")
     return Plane(
         tuple(int(k) for k in axes), through, len(program.order), a, b, places, lines,
-        solution.active, program.above, program.below,
+        solution.active,
         clipped(window, lines), clipped(window, walls), iterates, at_solution,
     )  # fmt: skip
 

@@ -59,7 +59,9 @@ def subject_steps(data: str, seed: int = 0) -> Steps[Subject]:
         held_out = digits.held_out_digits if data == "digits" else glyphs.held_out_glyphs
         images, labels = held_out()
         chosen = attackable([model], images, labels, N_IMAGES, seed)
-        yield Step(0.97, "loading what an attack needs")  # the first vmap of vjp imports for seconds
+        yield Step(
+            0.97, "loading what an attack needs"
+        )  # the first vmap of vjp imports for seconds
         other = (labels[chosen[:1]] + 1) % len(module.CLASS_NAMES)
         attack(model, images[chosen[:1]], other[:, None], iters=1)
         _SUBJECTS[data, seed] = Subject(
