@@ -1,6 +1,6 @@
 """Other people's attacks, as anchors at K = 1: what foolbox finds for the same image and target.
 
-foolbox is an optional extra (`pip install workbench[attacks]`). None of its attacks knows an order
+foolbox is an optional extra (`pip install workbench[peers]`). None of its attacks knows an order
 beyond the first place, so only K = 1 compares.
 """
 
@@ -37,7 +37,7 @@ def foolbox() -> ModuleType:
     except ImportError as error:
         raise ImportError(
             f"foolbox, for the anchors at K = 1, cannot be imported ({error}): "
-            "pip install workbench[attacks]"
+            "pip install workbench[peers]"
         ) from error
     return package
 
