@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from torch import Tensor, nn
 
+from workbench.parameters import Parameters
 from workbench.steps import Step, Steps, part
 
 from . import digits, glyphs
@@ -32,7 +33,6 @@ from .least_distance import boxed_least_distance, least_distance
 from .networks import accuracy, attackable, one_thread
 from .ranking import gaps, non_targets, random_targets, rank_matrix, row_classes
 from .records import AttackResult
-from .study import Parameters
 
 if TYPE_CHECKING:
     from .defense import Curve

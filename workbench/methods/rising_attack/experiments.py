@@ -20,6 +20,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from workbench.parameters import Parameters
 from workbench.steps import Step, Steps, part, together
 
 from . import baselines, digits, glyphs, peers
@@ -27,7 +28,6 @@ from .attack import METHODS, attack_steps
 from .networks import accuracy, attackable, one_thread
 from .ranking import random_targets
 from .records import AttackResult
-from .study import Parameters
 
 NUMBERS = ("success", "l1", "l2", "linf")  # of an AttackResult, each (images,)
 WORKERS = 2  # attacks at a time

@@ -1,0 +1,232 @@
+"""The study of RisingAttacK: deterministic, cancelable, honest about what it did not test."""
+
+import itertools
+import time
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+
+from workbench import steps as work
+from workbench.methods.rising_attack import ablations, experiments, findings, study
+from workbench.methods.rising_attack.merit import figure_of_merit
+from workbench.methods.rising_attack.records import AttackResult
+from workbench.parameters import ParameterError
+
+TINY = {
+    "images": 2, "K_list": [1, 3], "iters": 3, "quad_iters": 12, "cw_iters": 12, "ad_iters": 12,
+}  # fmt: skip
+
+
+def small(**changes):
+    return study.Parameters.preset("quick", **{**TINY, **changes})
+
+
+def result(success, l2):
+    """A result with the given successes and l2 norms; the other norms are the same numbers."""
+    found, norms = np.array(success, bool), np.array(l2, float)
+    norms = np.where(found, norms, 0.0)
+    return AttackResult(torch.zeros(len(found), 1, 1, 1), found, norms, norms, norms, {}, 1.0)
+
+
+def timeless(values):
+    return {name: value for name, value in values.items() if "seconds" not in name}
+
+
+def verdicts(finished):
+    return {claim.id: claim.verdict for claim in findings.claims(finished)}
+
+
+@pytest.fixture(scope="module")
+def finished():
+    return study.run(small(), progress=False)
+
+
+def test_the_same_seed_gives_the_same_numbers(finished):
+    again = study.run(small(), progress=False)
+    assert timeless(again.values) == timeless(finished.values)
+    assert again.claims == finished.claims
+    other = study.run(small(seed=5), progress=False)
+    assert timeless(other.values) != timeless(finished.values)
+
+
+def test_every_method_attacks_the_same_images_towards_the_same_nested_orders(finished):
+    bench = finished.bench
+    assert finished.complete and bench.K == [1, 3]
+    assert set(bench.results) == {(m, K) for m in experiments.TITLES for K in (1, 3)}
+    assert torch.equal(bench.targets[3][:, :1], bench.targets[1])
+    assert not (bench.targets[3] == bench.problem.labels[:, None]).any()
+    for results in bench.results.values():
+        assert [len(r.success) for r in results] == [2]
+    assert all(np.isfinite(value) for value in finished.values.values())
+
+
+def test_a_claim_whose_experiment_did_not_run_is_not_tested(finished):
+    found = verdicts(finished)
+    for claim in (
+        "long_orders", "longer_than_quad", "shorter_than_quad", "shorter_than_cw", "merit_tuned",
+        "anchor", "anchor_speed", "span", "rank_needed", "random_directions", "line_search", "box",
+        "partial_steps", "rivals", "width", "adversarial_training", "certificate",
+    ):  # fmt: skip
+        assert found[claim] == "not tested", claim
+    assert found["nested_linear"] == "holds"
+    assert found["digits_success"] != "not tested" and found["merit_quad"] != "not tested"
+    assert set(verdicts(study.RisingAttackStudy(small())).values()) == {"not tested"}
+
+
+def test_the_paper_figures_are_unknown_and_not_invented(finished):
+    assert all(claim.paper is None for claim in finished.claims)
+
+
+@pytest.mark.parametrize(
+    ("rising", "quad", "shorter", "merit"),
+    [
+        (([1, 1], [1.0, 1.0]), ([1, 1], [2.0, 2.0]), "holds", "holds"),
+        (([1, 1], [1.8, 1.8]), ([1, 1], [2.0, 2.0]), "fails", "holds"),
+        (([1, 1], [3.0, 3.0]), ([1, 1], [2.0, 2.0]), "fails", "fails"),
+        (([1, 0], [1.0, 0.0]), ([0, 1], [0.0, 2.0]), "not tested", "holds"),
+        (([0, 0], [0.0, 0.0]), ([1, 1], [2.0, 2.0]), "not tested", "fails"),
+        (([1, 1], [1.0, 1.0]), ([0, 0], [0.0, 0.0]), "not tested", "holds"),
+    ],
+)
+def test_claims_fail_when_the_measurements_say_so(finished, rising, quad, shorter, merit):
+    results = {(m, K): [result(*quad)] for m in experiments.TITLES for K in (1, 3)}
+    results |= {("rising", K): [result(*rising)] for K in (1, 3)}
+    made_up = study.RisingAttackStudy(small(), bench=replace(finished.bench, results=results))
+    found = verdicts(made_up)
+    assert (found["digits_shorter"], found["merit_quad"]) == (shorter, merit)
+
+
+def test_norms_are_compared_on_images_where_both_succeed(finished):
+    results = {("rising", 1): [result([1, 1], [1.0, 9.0])], ("quad", 1): [result([1, 0], [2.0, 0])]}
+    bench = replace(finished.bench, results=results)
+    assert findings.paired_ratio(bench, 1, "quad") == pytest.approx(0.5)
+    assert findings.merit(bench, 1, "quad") == pytest.approx(2 * 2 / 5)
+
+
+def test_falls_of_nested_norms_are_counted_over_common_successes(finished):
+    results = dict(finished.bench.results)
+    results["rising", 1] = [result([1, 1], [1.0, 2.0])]
+    results["rising", 3] = [result([1, 1], [0.9, 2.5])]
+    assert findings.falls(replace(finished.bench, results=results)).tolist() == [1.0, 0.0]
+    results["rising", 3] = [result([0, 1], [0.0, 2.5])]
+    assert findings.falls(replace(finished.bench, results=results)).tolist() == [0.0]
+
+
+def test_an_own_order_is_used_for_every_image_and_avoids_their_labels():
+    parameters = small(targets=[7, 2, 4], K_list=[1, 2, 3], K=3)
+    problem = work.run(experiments.problem_steps(parameters, "digits", 1, 6))
+    assert problem.targets(2, parameters).tolist() == 6 * [[7, 2]]
+    assert not set(problem.labels.tolist()) & {7, 2, 4}
+
+
+def test_joined_results_keep_every_image_of_every_network():
+    pair = [result([1, 0], [1.0, 0.0]), result([1, 1], [2.0, 3.0])]
+    both = experiments.joined(pair)
+    assert both.success.tolist() == [True, False, True, True]
+    assert both.l2.tolist() == [1.0, 0.0, 2.0, 3.0] and both.seconds == 2.0
+    assert figure_of_merit(both, both) == pytest.approx(1.0)
+
+
+def test_a_cancelled_study_keeps_and_judges_what_is_finished():
+    parameters = small(quad_iters=400, cw_iters=400, ad_iters=400)
+    seen, asked = [], []
+
+    def stop() -> bool:
+        bench = seen[-1].data and seen[-1].data.bench
+        if bench and ("rising", 1) in bench.results:
+            asked.append(time.perf_counter())
+        return bool(asked)
+
+    with pytest.raises(work.Cancelled) as stopped:
+        work.run(study.steps(parameters), on_step=seen.append, cancelled=stop)
+    assert time.perf_counter() - asked[0] < 1.0
+    partial = stopped.value.data
+    assert not partial.complete and partial.bench.K == [] and partial.nested is None
+    assert set(verdicts(partial).values()) == {"not tested"}
+    assert findings.values(partial)["accuracy_0"] > 0.9
+
+
+def test_progress_never_goes_back_and_steps_come_often(finished):
+    seen = []
+    work.run(study.steps(small()), on_step=seen.append)
+    done = [step.done for step in seen]
+    assert all(b >= a - 1e-9 for a, b in itertools.pairwise(done))
+    assert done[-1] == pytest.approx(1.0)
+    assert len(seen) > 100
+
+
+def test_waiting_passes_on_result_and_error_and_can_be_left():
+    assert work.run(experiments.waiting_steps(lambda: 3)) == 3
+    with pytest.raises(ZeroDivisionError):
+        work.run(experiments.waiting_steps(lambda: 1 / 0))
+    begin = time.perf_counter()
+    with pytest.raises(work.Cancelled):
+        work.run(experiments.waiting_steps(lambda: time.sleep(5)), cancelled=lambda: True)
+    assert time.perf_counter() - begin < 1.0
+
+
+def test_ablations_change_one_part_each_and_solutions_stay_in_the_span():
+    parameters = small()
+    problem = work.run(experiments.problem_steps(parameters, "digits", 1, 3))
+    settings = {
+        "rank": {"1": {"rank": 1}}, "directions": {"random": {"directions": "random"}},
+    }  # fmt: skip
+    found = work.run(ablations.ablation_steps(parameters, problem, 3, 6, settings))
+    assert set(found.results) == {"", "rank", "directions"}
+    whole = found.results[""][ablations.FULL]
+    assert whole.asr > found.results["rank"]["1"].asr
+    assert whole.asr > found.results["directions"]["random"].asr
+    assert found.residuals.shape == (2, 3) and found.residuals.max() < 1e-8
+
+
+def test_the_optimum_of_nested_orders_never_falls_on_a_linear_model():
+    nested = work.run(ablations.nested_steps(small(), images=5))
+    assert nested.norms.shape == (5, 9)
+    assert (np.diff(nested.norms, axis=1) >= -1e-9).all() and np.ptp(nested.norms) > 0.1
+
+
+def test_the_linear_model_reads_digits():
+    from workbench.methods.rising_attack.digits import held_out_digits
+
+    W, b = ablations.ridge_classifier()
+    x, labels = held_out_digits()
+    predicted = (x.flatten(1).double().numpy() @ W.T + b).argmax(1)
+    assert (predicted == labels.numpy()).mean() > 0.9
+
+
+def test_the_plan_follows_the_switches():
+    names = [name for name, _, _ in study._plan(study.Parameters.preset("full"))]
+    assert names == [
+        "bench", "ablations", "nested", "digits", "long_ablations", "tuned", "widths", "anchor",
+        "defense",
+    ]  # fmt: skip
+    assert [name for name, _, _ in study._plan(small())] == ["bench", "nested"]
+
+
+def test_zero_means_all_or_none_for_the_attack():
+    options = study.Parameters().options("rising")
+    assert (options["rivals"], options["rank"], options["trust"]) == (None, None, None)
+    options = study.Parameters(rivals=40, rank=3, trust=1.5).options("rising")
+    assert (options["rivals"], options["rank"], options["trust"]) == (40, 3, 1.5)
+    assert study.Parameters(cw_iters=7).options("cw")["iters"] == 7
+
+
+@pytest.mark.parametrize(
+    ("values", "words"),
+    [
+        ({"K_list": [1, 10]}, "K_list holds 10, too long for data = 'digits' with 10 classes"),
+        ({"K": 10}, "K = 10 is too long for data = 'digits' with 10 classes: allowed are 1 to 9"),
+        ({"targets": [1, 1, 2, 3, 4]}, "repeats a class"),
+        ({"targets": [1, 12, 2, 3, 4]}, "targets holds 12, but data = 'digits' with 10 classes"),
+        ({"targets": [1, 2]}, "targets names 2 classes, but K and K_list go up to 5"),
+        ({"alphas": []}, "a list of numbers from 0.001 to 1"),
+        ({"box": "activ"}, "one of 'active', 'none'"),
+        ({"iter": 5}, "did you mean 'iters'"),
+    ],
+)
+def test_settings_that_contradict_each_other_are_refused(values, words):
+    with pytest.raises(ParameterError) as error:
+        small(**values)
+    assert words in str(error.value) and "\n" not in str(error.value)

@@ -1,0 +1,115 @@
+"""Pictures of RisingAttacK: pure functions of results that draw, with labels and units."""
+
+import holoviews as hv
+import numpy as np
+import pytest
+from bokeh.models import Axis
+
+from workbench import steps as work
+from workbench import theme
+from workbench.methods.rising_attack import ablations, baselines, experiments, study, views
+from workbench.methods.rising_attack.defense import Curve
+
+theme.set_defaults()
+
+
+@pytest.fixture(scope="module")
+def finished():
+    parameters = study.Parameters.preset(
+        "quick", images=2, K_list=[1, 3], iters=3, quad_iters=12, cw_iters=12, ad_iters=12
+    )
+    found = study.run(parameters, progress=False)
+    problem = found.bench.problem
+    settings = {
+        part: dict(list(inner.items())[:2])
+        for part, inner in ablations.digits_ablation_settings().items()
+    }
+    found.ablations = work.run(ablations.ablation_steps(parameters, problem, 3, 3, settings))
+    return found
+
+
+def labels(element):
+    """Draw with bokeh (what does not draw raises here) and return the labels of all axes."""
+    state = hv.renderer("bokeh").get_plot(element).state
+    return {axis.axis_label for axis in state.select({"type": Axis})}
+
+
+def test_every_chart_draws_and_its_axes_are_named(finished):
+    bench = finished.bench
+    success = "success rate [%]"
+    widths = ablations.Widths(
+        np.array([98, 784]), np.array([5, 10]), np.array([0.9, 0.93]),
+        {"rising": np.array([[0.2, 0], [1, 0.9]]), "cw": np.array([[0.1, 0], [1, 0.2]])},
+    )  # fmt: skip
+    eps = ablations.DEFENSE_EPS
+    curve = Curve(0.9, np.clip(eps / 3, 0, 1), {"a": np.array([1.0])}, np.clip(1 - eps, 0, 1))
+    charts = {
+        "success": (views.success_chart(bench), success),
+        "norms": (views.norm_chart(bench, "linf", paired=True), "mean ℓ∞ of the perturbation"),
+        "merit": (views.merit_chart(bench), "figure of merit of RisingAttacK"),
+        "time": (views.time_chart(bench), "time a network [s, one core]"),
+        "K": (views.k_curve(bench, paired=True), "K"),
+        "iterations": (views.iteration_charts(bench), "total violation [logits]"),
+        "pixels": (views.iteration_charts(bench, 1), "free pixels"),
+        "ablations": (views.ablation_panel(finished.ablations), "singular vectors kept"),
+        "margins": (views.ablation_panel(finished.ablations), "margin [logits]"),
+        "widths": (views.width_chart(widths), "features"),
+        "nested": (views.nested_chart(finished.nested), "optimal ℓ2"),
+        "defense": (views.defense_chart({"smoothed": curve}), "budget ε [ℓ2]"),
+        "vectors": (views.singular_vectors(bench), "coefficient z"),
+        "spectrum": (views.singular_vectors(bench, 1), "singular value"),
+    }
+    for name, (chart, label) in charts.items():
+        assert label in labels(chart), name
+
+
+def test_norms_are_those_of_own_or_of_common_successes(finished):
+    bench = finished.bench
+    own = bench.all("quad", 1)
+    assert np.array_equal(views.norms_of(bench, "quad", 1, "l2"), own.l2[own.success])
+    both = own.success & bench.all("rising", 1).success
+    assert np.array_equal(views.norms_of(bench, "quad", 1, "l1", paired=True), own.l1[both])
+
+
+def test_tables_hold_every_method_and_say_who_fails(finished):
+    table = views.bench_table(finished.bench)
+    assert all(title in table for title in experiments.TITLES.values())
+    assert "2 images, 1 network;" in table
+    rising = finished.bench.all("rising", 1)
+    settings = {"lr": 0.02, "coef": 5.0, "iters": 60, "margin": 0.05, "seed": 0}
+    tuned = baselines.Tuned(settings, finished.bench.all("quad", 1), [])
+    table = views.tuned_table(experiments.TunedBench(
+        [1], {("quad", 1): tuned}, {("rising", 1): rising, ("rising 40", 1): rising}
+    ))  # fmt: skip
+    assert "lr 0.02, coef 5, 60 iterations, margin 0.05" in table and "40 rivals" in table
+    anchor = experiments.Anchor({"RisingAttacK": rising}, "foolbox is not installed")
+    assert "foolbox is not installed" in views.anchor_table(anchor)
+
+
+def test_the_gallery_shows_the_nearest_lengths_with_the_same_first_target(finished):
+    shown = views.gallery(finished.bench)
+    assert shown.count("<h4>") == 2 and "K = 1" in shown and "K = 3" in shown
+    assert shown.count("<img alt=") == 6
+    only = views.gallery(finished.bench, (1,))
+    assert only.count("<h4>") == 1
+
+
+def test_what_did_not_run_is_said_in_words(finished):
+    for view in (views.k_curve, views.width_chart, views.tuned_table, views.anchor_table,
+                 views.defense_chart, views.nested_chart, views.ablation_panel):  # fmt: skip
+        assert "has not run" in view(None)
+    empty = study.RisingAttackStudy(finished.parameters)
+    assert set(views.results_of(empty)) == set(views.VIEWS)
+    begun = experiments.Bench(finished.bench.problem, {1: finished.bench.targets[1]}, {})
+    assert "has not run" in views.gallery(begun)
+
+
+def test_every_tab_of_the_explorer_draws(finished):
+    for title, view in views.results_of(finished).items():
+        assert view.get_root() is not None, title
+
+
+def test_the_monitor_shows_whatever_is_there_yet(finished):
+    assert views.monitor(study.RisingAttackStudy(finished.parameters)) is not None
+    row = views.monitor(finished)
+    assert "success rate [%]" in labels(row[0].object)

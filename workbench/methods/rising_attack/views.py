@@ -1,0 +1,410 @@
+"""Pictures of RisingAttacK's study, each a pure function of results, and the explorer.
+
+Charts are HoloViews elements, pictures of attacks the stills of `PerturbationView`. Nothing is
+computed here beyond what a picture needs. The attack bench and its company are in `live.py`.
+"""
+
+from __future__ import annotations
+
+import functools
+import html
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import holoviews as hv
+import numpy as np
+import panel as pn
+
+from workbench.explorer import Explorer
+from workbench.theme import CYCLE, DIVERGING_MAP, INK, MUTED, OKABE_ITO, Html, table_html
+from workbench.widgets.perturbation_view import PerturbationView
+
+from . import live, study
+from .ablations import FULL, Ablations, Nested, Widths
+from .experiments import TITLES, Anchor, Bench, TunedBench
+from .jacobian import adversarial_jacobian, forward
+from .least_distance import boxed_least_distance
+from .merit import figure_of_merit, merit_text
+from .ranking import gaps, non_targets, row_classes
+from .records import AttackResult
+
+COLORS = {
+    "rising": OKABE_ITO["vermillion"], "quad": OKABE_ITO["blue"], "cw": OKABE_ITO["green"],
+    "ad": OKABE_ITO["purple"],
+}  # fmt: skip
+MARKERS = {"rising": "circle", "quad": "square", "cw": "triangle", "ad": "diamond"}
+NORMS = {"l1": "ℓ1", "l2": "ℓ2", "linf": "ℓ∞"}
+PERCENT = "success rate [%]"
+
+
+def needs_result(view: Callable[..., Any]) -> Callable[..., Any]:
+    """A view of an experiment that did not run (None), as after an interrupt, says so in words."""
+
+    @functools.wraps(view)
+    def shown(result: Any, *options: Any, **more: Any) -> Any:
+        if result is None or (isinstance(result, Bench) and not result.K):
+            return Html("<em>This experiment has not run: there is nothing to show.</em>")
+        return view(result, *options, **more)
+
+    return shown
+
+
+def norms_of(bench: Bench, method: str, K: int, norm: str, paired: bool = False) -> np.ndarray:
+    """Norms of the successes; paired: of the images where RisingAttacK and `method` succeed."""
+    result = bench.all(method, K)
+    kept = result.success & bench.all("rising", K).success if paired else result.success
+    return getattr(result, norm)[kept]
+
+
+def _lines(points: dict[str, tuple[Sequence, Sequence]], x: str, y: str, **options: Any) -> Any:
+    """A line with markers for each method; methods without a point are left out."""
+    layers = []
+    for method, (xs, ys) in points.items():
+        if len(xs):
+            look = {"color": COLORS[method]}
+            curve = hv.Curve((xs, ys), x, y, label=TITLES[method]).opts(**look)
+            layers += [
+                curve,
+                hv.Scatter((xs, ys), x, y).opts(marker=MARKERS[method], size=7, **look),
+            ]
+    return hv.Overlay(layers or [hv.Curve([], x, y)]).opts(width=400, height=270, **options)
+
+
+def success_chart(bench: Bench) -> hv.Overlay:
+    """Success rate of every method against K."""
+    rates = {m: (bench.K, [100 * bench.all(m, K).asr for K in bench.K]) for m in TITLES}
+    return _lines(rates, "K", PERCENT, title="Success rate", ylim=(-4, 104), legend_position="left")
+
+
+def norm_chart(bench: Bench, norm: str, paired: bool = False) -> hv.Overlay:
+    """Mean norm ("l1", "l2" or "linf") against K, over own or (paired) common successes."""
+    points = {}
+    for method in TITLES:
+        means = [(K, norms_of(bench, method, K, norm, paired)) for K in bench.K]
+        means = [(K, values.mean()) for K, values in means if len(values)]
+        points[method] = ([K for K, _ in means], [mean for _, mean in means])
+    over = "common successes" if paired else "own successes"
+    return _lines(points, "K", f"mean {NORMS[norm]} of the perturbation",
+                  title=f"{NORMS[norm]} over {over}", show_legend=False)  # fmt: skip
+
+
+def merit_chart(bench: Bench, paired: bool = False) -> hv.Overlay:
+    """Figure of merit of RisingAttacK against each baseline; above the line it is better."""
+    points = {}
+    for method in [m for m in TITLES if m != "rising"]:
+        values = [
+            (K, figure_of_merit(bench.all("rising", K), bench.all(method, K), paired))
+            for K in bench.K
+        ]
+        values = [(K, value) for K, value in values if math.isfinite(value)]
+        points[method] = ([K for K, _ in values], [value for _, value in values])
+    chart = _lines(points, "K", "figure of merit of RisingAttacK", logy=True,
+                   title="Merit against each (no point: it fails everywhere)")  # fmt: skip
+    return (chart * hv.HLine(1.0)).opts(legend_position="top_left")
+
+
+def time_chart(bench: Bench) -> hv.Overlay:
+    """Processor seconds of one core for all images of one network, against K."""
+    n = len(bench.problem.models)
+    times = {m: (bench.K, [bench.all(m, K).seconds / n for K in bench.K]) for m in TITLES}
+    return _lines(times, "K", "time a network [s, one core]", title="Time", logy=True,
+                  show_legend=False)  # fmt: skip
+
+
+@needs_result
+def k_curve(bench: Bench, paired: bool = False) -> hv.Layout:
+    """Success, the three norms, figure of merit and time against K, for all methods."""
+    charts = [
+        success_chart(bench),
+        *(norm_chart(bench, norm, paired) for norm in NORMS),
+        merit_chart(bench, paired),
+        time_chart(bench),
+    ]
+    return hv.Layout(charts).opts(shared_axes=False, toolbar=None).cols(3)
+
+
+@needs_result
+def bench_table(bench: Bench) -> Html:
+    """Success rate, norms over own successes, figure of merit and time, for each method and K."""
+    rows = []
+    for K in bench.K:
+        own = bench.all("rising", K)
+        for method, title in TITLES.items():
+            result = bench.all(method, K)
+            merit = figure_of_merit(own, result)
+            rows.append([
+                f"{K}", title, *_numbers(result),
+                "" if method == "rising" else merit_text(merit).replace("B fails", "it fails"),
+            ])  # fmt: skip
+    n, models = len(bench.problem.x), len(bench.problem.models)
+    caption = f"{n} images, {models} network{'s' if models > 1 else ''}; norms over own successes"
+    header = ["K", "method", "success", "ℓ1", "ℓ2", "ℓ∞", "seconds", "merit of RisingAttacK"]
+    return table_html(header, rows, caption=caption)
+
+
+def _numbers(result: AttackResult) -> list[str]:
+    """Success, the three norms and seconds, as cells of a table."""
+    if not result.success.any():
+        return ["0 %", "–", "–", "–", f"{result.seconds:.2f}"]
+    norms = [f"{getattr(result, norm)[result.success].mean():.3g}" for norm in NORMS]
+    return [f"{100 * result.asr:.0f} %", *norms, f"{result.seconds:.2f}"]
+
+
+@needs_result
+def iteration_charts(bench: Bench, K: int | None = None) -> hv.Layout:
+    """One attack from inside: violation, norm, step fraction, free pixels, active rows.
+
+    A line an image, network 0; K: the longest by default.
+    """
+    K = bench.K[-1] if K is None else K
+    trace = bench.results["rising", K][0].trace
+    charts = [
+        ("violation", "total violation [logits]", "What is missing to the order", True),
+        ("norm", "ℓ2 of the perturbation", "Length", False),
+        ("alpha", "fraction of the step taken", "Line search (0: finished)", False),
+        ("free_pixels", "free pixels", "Pixels not at a bound", False),
+        ("active_rows", "active inequalities", "Rows with a multiplier", False),
+    ]
+    drawn = []
+    for (name, label, title, log), color in zip(charts, CYCLE, strict=False):
+        values = trace[name][1:] if name in ("alpha", "free_pixels", "active_rows") else trace[name]
+        start = len(trace[name]) - len(values)
+        floor = 1e-3 if log else -np.inf  # a violation of 0 has no place on a logarithmic axis
+        x = np.arange(start, start + len(values))
+        paths = [np.c_[x, np.maximum(values[:, i], floor)] for i in range(values.shape[1])]
+        options = {"color": color, "line_width": 1.2, "alpha": 0.7, "logy": log}
+        drawn.append(
+            hv.Path(paths, ["iteration", label]).opts(
+                title=f"{title}, K = {K}", width=400, height=250, show_grid=True, **options
+            )
+        )
+    return hv.Layout(drawn).opts(shared_axes=False, toolbar=None).cols(3)
+
+
+@needs_result
+def gallery(bench: Bench, K_list: Sequence[int] = (1, 20), image: int = 0) -> Html:
+    """The same image and first target for a short and a long order: clean, perturbation, attacked.
+
+    K_list: the nearest lengths that were run are shown.
+    """
+    chosen = list(dict.fromkeys(min(bench.K, key=lambda have: abs(have - K)) for K in K_list))
+    problem, parts = bench.problem, []
+    for K in chosen:
+        result = bench.results["rising", K][0]
+        x, delta = problem.x[image], result.delta[image]
+        logits = forward(problem.models[0], (x + delta)[None])[0]
+        view = PerturbationView(problem.names, n_rows=min(K, 8) + 1)
+        view.caption = f"Attack with K = {K}"
+        view.show(x, delta, logits, bench.targets[K][image].tolist(),
+                  label=int(problem.labels[image]))  # fmt: skip
+        failed = "" if result.success[image] else " (order not reached: no perturbation kept)"
+        parts.append(f"<h4>K = {K}{failed}</h4>{view.still()}")
+    return Html("".join(parts))
+
+
+@needs_result
+def ablation_panel(ablations: Ablations) -> hv.Layout:
+    """Success and l2 for each changed setting; the dashed line is the attack as it is."""
+    whole = ablations.results[""][FULL]
+    parts = {p: s for p, s in ablations.results.items() if p in ("rank", "margin", "rivals")}
+    charts = [_setting_chart(part, settings, whole) for part, settings in parts.items() if settings]
+    others = [
+        (f"{part}: {setting}", 100 * result.asr)
+        for part, settings in ablations.results.items() if part and part not in parts
+        for setting, result in settings.items()
+    ]  # fmt: skip
+    bars = hv.Bars([(FULL, 100 * whole.asr), *others], "changed", PERCENT).opts(
+        title="Parts taken away", width=430, height=300, ylim=(0, 104), xrotation=25
+    )
+    title = f"{ablations.data}, K = {ablations.K}, {len(whole.success)} images"
+    return hv.Layout([*charts, bars]).opts(title=title, shared_axes=False, toolbar=None).cols(2)
+
+
+def _setting_chart(part: str, settings: dict[str, AttackResult], whole: AttackResult) -> hv.Overlay:
+    """Success rate against the values of one setting, with l2 where there is a success."""
+    rates = [(name, 100 * result.asr) for name, result in settings.items()]
+    marks = [
+        (name, 100 * result.asr, f"{result.l2[result.success].mean():.2f}")
+        for name, result in settings.items() if result.success.any()
+    ]  # fmt: skip
+    names = {"rank": "singular vectors kept", "margin": "margin [logits]",
+             "rivals": "rivals kept"}  # fmt: skip
+    label = names[part]
+    layers = [
+        hv.Curve(rates, label, PERCENT).opts(color=OKABE_ITO["vermillion"]),
+        hv.Scatter(rates, label, PERCENT).opts(color=OKABE_ITO["vermillion"], size=7),
+        hv.HLine(100 * whole.asr),
+    ]
+    if marks:
+        text = hv.Labels(marks, [label, PERCENT], "ℓ2")
+        layers.append(text.opts(text_font_size="8pt", text_color=MUTED, yoffset=-8))
+    return hv.Overlay(layers).opts(
+        title=f"{part.capitalize()} (numbers: mean ℓ2)", width=430, height=300, ylim=(-14, 108)
+    )
+
+
+@needs_result
+def width_chart(widths: Widths) -> hv.Layout:
+    """Success against the width of the features, a line for each K; the whole for two attacks."""
+    charts = []
+    for method, asr in widths.asr.items():
+        lines = [
+            hv.Curve((widths.widths, 100 * asr[:, column]), "features", PERCENT,
+                     label=f"K = {K}").opts(color=color)
+            for column, (K, color) in enumerate(zip(widths.K, CYCLE, strict=False))
+        ]  # fmt: skip
+        charts.append(
+            hv.Overlay(lines).opts(title=f"{TITLES[method]}: room for long orders", logx=True,
+                                   width=430, height=290, ylim=(-4, 104), legend_position="right")
+        )  # fmt: skip
+    return hv.Layout(charts).opts(shared_axes=False, toolbar=None)
+
+
+@needs_result
+def tuned_table(tuned: TunedBench) -> Html:
+    """RisingAttacK beside every baseline at the best setting of its grid."""
+    rows = []
+    for K in tuned.K:
+        own = tuned.rising.get(("rising", K))
+        for (name, of_K), result in tuned.rising.items():
+            if of_K == K:
+                rivals = name.removeprefix("rising").strip()
+                settings = f"{rivals} rivals" if rivals else "as is"
+                rows.append([f"{K}", TITLES["rising"], settings, *_numbers(result), ""])
+        for (method, of_K), found in tuned.tuned.items():
+            if of_K == K:
+                s = found.settings
+                settings = f"lr {s['lr']:g}, coef {s['coef']:g}, {s['iters']} iterations"
+                settings += f", margin {s['margin']:g}" if method == "quad" else ""
+                merit = merit_text(figure_of_merit(own, found.result)) if own else ""
+                rows.append([f"{K}", TITLES[method], settings, *_numbers(found.result),
+                             merit.replace("B fails", "it fails")])  # fmt: skip
+    header = ["K", "method", "setting", "success", "ℓ1", "ℓ2", "ℓ∞", "seconds",
+              "merit of RisingAttacK"]  # fmt: skip
+    return table_html(header, rows, caption="Baselines at their best setting, on these images")
+
+
+@needs_result
+def anchor_table(anchor: Anchor) -> Html:
+    """K = 1 beside foolbox's attacks."""
+    rows = [[html.escape(title), *_numbers(r)] for title, r in anchor.results.items()]
+    caption = f"K = 1, digits. {anchor.missing}".strip()
+    return table_html(["attack", "success", "ℓ1", "ℓ2", "ℓ∞", "seconds"], rows, caption=caption)
+
+
+@needs_result
+def nested_chart(nested: Nested) -> hv.Overlay:
+    """Optimal length against K for nested orders of a linear model: a line an image never falls."""
+    K = np.arange(1, nested.norms.shape[1] + 1)
+    paths = hv.Path([np.c_[K, norms] for norms in nested.norms], ["K", "optimal ℓ2"])
+    mean = hv.Curve((K, nested.norms.mean(0)), "K", "optimal ℓ2")
+    return (
+        paths.opts(color=MUTED, line_width=1, alpha=0.5) * mean.opts(color=INK, line_width=3)
+    ).opts(title="Nested orders, linear model (mean bold)", width=430, height=290)
+
+
+@needs_result
+def defense_chart(curves: dict[str, Any]) -> hv.Layout:
+    """Share of images reached within a budget, and what is certified out of reach."""
+    from .ablations import DEFENSE_EPS
+
+    axes = "budget ε [ℓ2]", "share of images [%]"
+    lines = [
+        hv.Curve((DEFENSE_EPS, 100 * curve.reached), *axes, label=f"{name}: reached").opts(
+            color=color
+        )
+        for (name, curve), color in zip(curves.items(), CYCLE, strict=False)
+    ]
+    for (_, curve), color in zip(curves.items(), CYCLE, strict=False):
+        if curve.certified is not None:
+            lines.append(
+                hv.Curve((DEFENSE_EPS, 100 * (1 - curve.certified)), *axes,
+                         label="limit by the certificate").opts(color=color, line_dash="dashed")
+            )  # fmt: skip
+    clean = ", ".join(f"{name} {100 * curve.clean:.0f} %" for name, curve in curves.items())
+    return hv.Overlay(lines).opts(
+        title=f"Attacks at K = 1. Clean accuracy: {clean}", width=720, height=330,
+        legend_position="right", ylim=(-4, 104),
+    )  # fmt: skip
+
+
+@needs_result
+def singular_vectors(bench: Bench, K: int | None = None, image: int = 0, n: int = 12) -> Any:
+    """The first program of an attack: right singular vectors as images, spectrum, coefficients z.
+
+    The box acts on the solution, so the vectors are those on the pixels that it leaves free.
+    """
+    problem, K = bench.problem, bench.K[-1] if K is None else K
+    model, x, targets = problem.models[0], problem.x[[image]], bench.targets[K][[image]]
+    logits = forward(model, x)
+    rows = row_classes(targets, non_targets(targets, logits.shape[1]))
+    G = adversarial_jacobian(model, x, *rows)[0].double().numpy()
+    h = (0.05 - gaps(logits, *rows))[0].double().numpy()
+    pixels = x.flatten().double().numpy()
+    solution = boxed_least_distance(G, h, -pixels, 1 - pixels)
+    V, sigma, z = solution.right_vectors, solution.singular_values, solution.coefficients
+    number = np.arange(1, len(sigma) + 1)
+    spectrum = hv.Curve((number, sigma), "singular vector", "singular value").opts(
+        title="Spectrum", width=360, height=250, color=INK
+    )
+    weights = hv.Spikes((number, z), "singular vector", "coefficient z").opts(
+        title="Solution: δ = V z", width=360, height=250, color=OKABE_ITO["vermillion"],
+        line_width=max(1.0, 4 - len(z) / 30),
+    )  # fmt: skip
+    side, shown = x.shape[-1], min(n, V.shape[1])
+    columns = min(6, shown)
+    sheet = np.full((-(-shown // columns) * (side + 1), columns * (side + 1)), np.nan)
+    for k in range(shown):
+        tile = np.full(len(pixels), np.nan)
+        tile[solution.free] = V[:, k] / np.abs(V[:, k]).max()
+        row, column = divmod(k, columns)
+        top, left = row * (side + 1), column * (side + 1)
+        sheet[top : top + side, left : left + side] = tile.reshape(side, side)
+    height, width = sheet.shape
+    tiles = hv.Image(sheet, ["column", "row"], "share of the largest entry",
+                     bounds=(0, 0, width, height)).opts(
+        cmap=DIVERGING_MAP, clim=(-1, 1), width=560, height=60 + 500 * height // width,
+        xaxis=None, yaxis=None, colorbar=True, tools=[],
+        title=f"First {shown} right singular vectors, K = {K} (blank: pixels at a bound)",
+    )  # fmt: skip
+    return hv.Layout([tiles, spectrum, weights]).opts(shared_axes=False, toolbar=None).cols(2)
+
+
+def monitor(partial: study.RisingAttackStudy) -> Any:
+    """What is known while the study runs: the comparison so far."""
+    bench = partial.digits or partial.bench
+    if bench is None or not bench.K:
+        return pn.Spacer()
+    return pn.Row(success_chart(bench), norm_chart(bench, "l2"))
+
+
+def results_of(finished: study.RisingAttackStudy) -> dict[str, Any]:
+    """Title -> picture of everything that the study measured."""
+    return {title: view(finished) for title, view in VIEWS.items()}
+
+
+def _html(view: Any) -> Any:
+    return pn.pane.HTML(view) if isinstance(view, str) else view
+
+
+def _column(*views: Any) -> pn.Column:
+    return pn.Column(*map(_html, views))
+
+
+VIEWS = {
+    "Claims": lambda s: pn.pane.HTML(s.claims._repr_html_()),
+    "Orders of length K": lambda s: _column(k_curve(s.bench), bench_table(s.bench)),
+    "One attack": lambda s: _column(gallery(s.bench), iteration_charts(s.bench)),
+    "Singular vectors": lambda s: _column(singular_vectors(s.bench), nested_chart(s.nested)),
+    "Ablations": lambda s: _column(ablation_panel(s.ablations), ablation_panel(s.long_ablations)),
+    "Tuned, and peers": lambda s: _column(tuned_table(s.tuned), anchor_table(s.anchor)),
+    "Networks": lambda s: _column(
+        k_curve(s.digits), width_chart(s.widths), defense_chart(s.defense)
+    ),
+}
+
+
+def explorer(parameters: study.Parameters | None = None) -> Explorer:
+    """The live part: an attack bench to play with, and the study behind its Run button."""
+    return live.explorer(parameters, steps=study.steps, views=VIEWS, monitor=monitor)
