@@ -116,7 +116,8 @@ def comparison_html(trials: Sequence[Trial], class_names: Sequence[str]) -> them
         ])  # fmt: skip
     header = ["attack", "order", "ℓ1", "ℓ2", "ℓ∞", "iterations", "seconds", f"±{limit:.2g}"]
     names = ", ".join(class_names[k] for k in trials[0].order) if trials else ""
-    return theme.table_html(header, rows, f"Wanted: {names}")
+    table = theme.table_html(header, rows, f"Wanted: {names}")
+    return theme.Html(f'<div style="overflow-x:auto">{table}</div>')
 
 
 class AttackBench:
@@ -133,8 +134,8 @@ class AttackBench:
         self.trials: list[Trial] = []
         self.program: Program | None = None
         self.view: PerturbationView | None = None
-        self._wish: tuple[Callable[[], Steps], Callable[[Any], None], Callable[..., None]] | None
         self._wish = self._job = self._task = self._program_of = None
+        self._looking = self._behind = False
         self._draws, self._noted, self._quiet, self._seen = 0, 0, False, False
         self._build()
         parameters.param.watch(lambda *events: self.load(), ["data"])
@@ -192,10 +193,13 @@ class AttackBench:
         )
         buttons = pn.FlexBox(self.attack_button, self.stop_button, self.draw_button, **flow)
         order = pn.FlexBox(
-            pn.Column(self.ranking, width=460, margin=(8, 20, 0, 0)),
+            pn.Column(
+                self.ranking, sizing_mode="stretch_width", max_width=460, margin=(8, 20, 0, 0),
+                styles={"flex": "1 1 320px"},
+            ),
             pn.Column(self.traces, width=340, margin=(8, 0)),
             **flow,
-        )
+        )  # fmt: skip
         compare = pn.Column(self.compare_button, self.table, margin=(8, 0))
         contents = order, self.mixer.panel(), self.polytope.panel(), compare
         self.tabs = pn.Tabs(
@@ -238,6 +242,8 @@ class AttackBench:
 
     def draw(self) -> None:
         """Another random order of K classes, which is attacked at once."""
+        if self.subject is None:
+            return
         self._draws += 1
         self._take_order(self._random_order())
 
@@ -254,8 +260,16 @@ class AttackBench:
         make: Callable[[], Steps],
         follow: Callable[[Step], None],
         finish: Callable[..., None],
+        look: bool = False,
     ) -> None:
-        self._wish = (make, follow, finish)
+        """Run the steps that `make()` gives in place of what runs.
+
+        look: only a look at a trial, which waits for a trial that is under way.
+        """
+        if look and (self._wish or (self._job and not self._looking)):
+            self._behind = True
+            return
+        self._wish = (make, follow, finish, look)
         if self._job:
             self._job.cancel()
             return
@@ -273,7 +287,7 @@ class AttackBench:
 
     async def _work(self) -> None:
         while self._wish:
-            (make, follow, finish), self._wish = self._wish, None
+            (make, follow, finish, self._looking), self._wish = self._wish, None
             self._busy(True)
             try:
                 self._job = Job(make())
@@ -287,6 +301,9 @@ class AttackBench:
                 self._show_problem(error)
             finally:
                 self._job = None
+            if self._behind and not self._wish:
+                self._behind = False
+                self._refresh_tab()
         self._busy(False)
 
     def _noticed(self, follow: Callable[[Step], None], step: Step) -> None:
@@ -469,9 +486,9 @@ class AttackBench:
         if self.trial is None or open_tab not in ("Singular vectors", "Polytope"):
             return
         if open_tab == "Polytope":
-            self._start(self._plane_steps, self._say, self._show_planes)
+            self._start(self._plane_steps, self._say, self._show_planes, look=True)
         elif self._program_of != self._place or self.mixer.program is not self.program:
-            self._start(self._program_steps, self._say, self._show_program)
+            self._start(self._program_steps, self._say, self._show_program, look=True)
 
     @property
     def _place(self) -> tuple[Trial, int, dict[str, Any]]:

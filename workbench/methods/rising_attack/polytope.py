@@ -60,19 +60,17 @@ def polytope_chart(plane: Plane, title: str = "") -> hv.Overlay:
     half = (right - left) / (len(plane.a) - 1) / 2
     bounds = (left - half, bottom - half, right + half, top + half)
     cells = hv.Image(plane.places[::-1].astype(float), names, "first places right", bounds=bounds)
-    # All strokes are one element, all points another: each further one takes a tenth of a second.
+    # All strokes are one element, all circles another: each further one takes a tenth of a second.
     seen, edges = segments_inside(plane.lines, plane.window)
     active = plane.active[seen]
     strokes = [
         *_strokes(edges[~active], MUTED, 0.7),
         *_strokes(edges[active], ACTIVE, 1.6),
-        *_strokes(_around(plane.box), LIMIT, 3.0),
-        *_strokes(_around(plane.cell), ACTIVE, 4.0),
+        *_strokes(_around(plane.box, plane.window), LIMIT, 3.0),
+        *_strokes(_around(plane.cell, plane.window), ACTIVE, 4.0),
         *_strokes(np.hstack([plane.iterates[:-1], plane.iterates[1:]]), WAY, 1.5),
     ]
-    points = [(*point, "circle", WAY, WAY, 6) for point in plane.iterates]
-    points.append((0.0, 0.0, "circle", "white", INK, 14))
-    points.append((*plane.solution, "star", OKABE_ITO["yellow"], INK, 15))
+    circles = [(*point, WAY, WAY, 6) for point in plane.iterates] + [(0.0, 0.0, "white", INK, 14)]
     return hv.Overlay([
         cells.opts(
             cmap=place_colors(plane.K), clim=(-0.5, plane.K + 0.5), colorbar=False, tools=["hover"]
@@ -80,8 +78,11 @@ def polytope_chart(plane: Plane, title: str = "") -> hv.Overlay:
         hv.Segments(strokes, [*names, "end a", "end b"], ["color", "width"]).opts(
             color="color", line_width="width"
         ),
-        hv.Points(points, names, ["marker", "color", "edge", "size"]).opts(
-            marker="marker", color="color", line_color="edge", size="size", tools=[]
+        hv.Points(circles, names, ["color", "edge", "size"]).opts(
+            color="color", line_color="edge", size="size", tools=[]
+        ),
+        hv.Points([tuple(plane.solution)], names).opts(
+            marker="star", color=OKABE_ITO["yellow"], line_color=INK, size=15, tools=[]
         ),
     ]).opts(
         title=title, width=400, height=390, xlim=(left, right), ylim=(bottom, top),
@@ -94,9 +95,14 @@ def _strokes(edges: np.ndarray, color: str, width: float) -> list[tuple]:
     return [(*edge, color, width) for edge in edges.reshape(-1, 4)]
 
 
-def _around(corners: np.ndarray) -> np.ndarray:
-    """The edges (p, 4) of a polygon (p, 2)."""
-    return np.hstack([corners, np.roll(corners, -1, axis=0)])
+def _around(corners: np.ndarray, window: tuple[float, float, float, float]) -> np.ndarray:
+    """The edges (n, 4) of a polygon (p, 2), without those that only follow the window."""
+    edges = np.hstack([corners, np.roll(corners, -1, axis=0)])
+    sides = np.array(window)
+    small = 1e-6 * (window[2] - window[0])
+    starts, ends = edges[:, [0, 1, 0, 1]], edges[:, [2, 3, 2, 3]]
+    along = (np.abs(starts - sides) < small) & (np.abs(ends - sides) < small)
+    return edges[~along.any(1)]
 
 
 def legend_html(K: int) -> str:

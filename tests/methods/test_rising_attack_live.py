@@ -1,0 +1,470 @@
+"""The live attack bench, its mixer and its polytope: without a browser, on real digits."""
+
+import asyncio
+import time
+
+import numpy as np
+import pytest
+import torch
+
+from workbench import theme
+from workbench.methods.rising_attack import live, mixer, polytope, subspace, trials
+from workbench.methods.rising_attack.glyphs import CLASS_NAMES, glyph94, wide_network
+from workbench.methods.rising_attack.jacobian import adversarial_jacobian
+from workbench.methods.rising_attack.least_distance import boxed_least_distance
+from workbench.methods.rising_attack.ranking import achieved, non_targets, row_classes
+from workbench.methods.rising_attack.sqp import RisingOptions
+from workbench.methods.rising_attack.study import Parameters
+from workbench.reports import STILL
+from workbench.steps import run
+
+ORDER = [4, 5, 2]
+
+
+@pytest.fixture(scope="module", autouse=True)
+def charts():
+    theme.set_defaults()
+
+
+@pytest.fixture(scope="module")
+def subject():
+    return run(trials.subject_steps("digits"))
+
+
+@pytest.fixture(scope="module")
+def trial(subject):
+    return run(trials.trial_steps(subject, 0, ORDER, "rising", {"iters": 20}))
+
+
+def program_of(subject, trial, at, **options):
+    delta = trial.snapshots[at].delta[0]
+    return subspace.linearize(
+        subject.model, trial.image, delta, trial.order, RisingOptions(**options)
+    )
+
+
+def settings(**more):
+    return Parameters.preset("quick", **{"K": 3, "iters": 20, **more})
+
+
+def on_page(play, **parameters):
+    """Run `play(bench)` in an event loop, with the first attack of a new bench finished."""
+
+    async def session():
+        bench = live.live(settings(**parameters)).bench
+        await settle(bench)
+        return await play(bench)
+
+    return asyncio.run(session())
+
+
+async def settle(bench):
+    while bench._job or not bench._task.done():
+        await asyncio.sleep(0.005)
+
+
+def reaches(subject, trial):
+    logits = subject.model(trial.image[None] + trial.result.delta)
+    return bool(achieved(logits, torch.tensor([trial.order])))
+
+
+# The bench ----------------------------------------------------------------------------------
+
+
+def test_a_new_order_starts_an_attack_that_reaches_it(subject):
+    async def play(bench):
+        bench.ranking.value = ORDER
+        start = time.perf_counter()
+        await settle(bench)
+        return bench, time.perf_counter() - start
+
+    bench, seconds = on_page(play)
+    assert bench.trial.order == tuple(ORDER) and bench.trial.label == int(subject.labels[0])
+    assert reaches(subject, bench.trial) and bench.view.last.status == "found"
+    assert "RisingAttacK reached the order" in bench.status.object
+    assert seconds < 2.0  # a tenth of a second on an idle machine
+    assert len(bench.traces.rows) == len(bench.trial.snapshots)
+    assert bench.iteration.highs == [len(bench.trial.snapshots) - 1]
+
+
+def test_the_step_slider_walks_back_to_the_clean_image():
+    async def play(bench):
+        best = bench.view.last.norms
+        bench.iteration.move([0])
+        return best, bench.view.last
+
+    best, shown = on_page(play)
+    assert best[1] > 0 and shown.norms == (0, 0, 0) and shown.iteration == 0
+    assert shown.status == "not found"
+
+
+def test_stop_ends_an_attack_within_a_second_and_keeps_its_best(subject):
+    async def play(bench):
+        bench.parameters.param.update(method="cw", cw_iters=10_000, coef=100.0, K=1)
+        while bench.trial.method != "cw" or not bench.trial.snapshots[-1].found:
+            await asyncio.sleep(0.005)
+        assert not bench.stop_button.disabled
+        bench.stop()
+        start = time.perf_counter()
+        await settle(bench)
+        return bench, time.perf_counter() - start
+
+    bench, seconds = on_page(play)
+    assert seconds < 1 and bench.stop_button.disabled
+    assert len(bench.trial.snapshots) < 10_000
+    assert bench.status.object.startswith("Stopped.") and "CW^K reached" in bench.status.object
+    assert reaches(subject, bench.trial) and bench.view.last.status == "found"
+
+
+def test_the_latest_order_replaces_the_attack_that_runs():
+    async def play(bench):
+        bench.parameters.param.update(method="cw", cw_iters=10_000)
+        for order in ([1], [2, 3], [8, 9]):
+            bench.ranking.value = order
+            await asyncio.sleep(0.02)
+        bench.parameters.method = "rising"
+        await settle(bench)
+        return bench
+
+    bench = on_page(play)
+    assert bench.trial.order == (8, 9) and bench.trial.method == "rising"
+    assert bench.trial.result.success[0]
+
+
+def test_parameters_act_on_the_next_attack_at_once():
+    async def play(bench):
+        before = bench.trial
+        bench.parameters.margin = 0.5
+        await settle(bench)
+        assert bench.method.value == "rising"
+        bench.method.value = "quad"
+        await settle(bench)
+        return before, bench
+
+    before, bench = on_page(play)
+    assert bench.trial is not before and bench.trial.order == before.order
+    assert bench.parameters.method == "quad" == bench.trial.method
+    demanded = bench.traces.rows[0][2]
+    assert demanded == bench.parameters.quad_margin
+
+
+def test_another_image_locks_its_label_and_keeps_the_rest_of_the_order(subject):
+    label = int(subject.labels[1])
+    others = [k for k in range(10) if k not in (label, int(subject.labels[0]))][:2]
+
+    async def play(bench):
+        bench.ranking.value = [label, *others]
+        await settle(bench)
+        bench.image.move([1])
+        await settle(bench)
+        return bench
+
+    bench = on_page(play)
+    assert bench.ranking.label == label and bench.ranking.value == others
+    assert bench.trial.order == tuple(others) and bench.trial.label == label
+    assert torch.equal(bench.trial.image, subject.images[1])
+
+
+def test_random_orders_have_k_classes_without_the_label_and_nest():
+    async def play(bench):
+        first = bench.ranking.value
+        bench.parameters.K = 6
+        await settle(bench)
+        longer = bench.ranking.value
+        bench.draw()
+        await settle(bench)
+        return first, longer, bench.ranking.value, bench.ranking.label
+
+    first, longer, other, label = on_page(play)
+    assert len(first) == 3 and len(longer) == 6 and longer[:3] == first
+    assert other != longer and label not in {*longer, *other}
+
+
+def test_errors_are_shown_on_the_page_and_the_bench_goes_on():
+    async def play(bench):
+        bench.ranking.value = []
+        await settle(bench)
+        empty = bench.status.object
+        bench.ranking.value = [3, 1]
+        bench.parameters.rank = 1
+        bench.tabs.active = live.TABS.index("Polytope")
+        await settle(bench)
+        return empty, bench
+
+    empty, bench = on_page(play)
+    assert 'role="alert"' in empty and "the order is empty" in empty
+    assert "the program has 1 singular vector; a plane needs 2" in bench.status.object
+    assert bench.trial.order == (3, 1)
+
+
+def test_other_images_come_with_their_classes_and_orders(monkeypatch):
+    with torch.random.fork_rng():
+        model = wide_network().eval()
+        images, _ = glyph94(1, seed=5)
+    images = images[:3]
+    fake = trials.Subject("glyphs", model, images, model(images).argmax(1), CLASS_NAMES)
+    monkeypatch.setitem(trials._SUBJECTS, ("glyphs", 0), fake)
+
+    async def play(bench):
+        bench.data.value = "glyphs"
+        await settle(bench)
+        return bench
+
+    bench = on_page(play, iters=2)
+    assert bench.subject is fake and bench.ranking.class_names == list(CLASS_NAMES)
+    assert bench.parameters.data == "glyphs" and bench.view.class_names == list(CLASS_NAMES)
+    assert bench.ranking.max_length == 93 and len(bench.trial.order) == 3
+    bench.parameters.check()
+
+
+def test_a_network_is_fetched_with_progress_and_kept(monkeypatch):
+    monkeypatch.setattr(trials, "_SUBJECTS", {})
+    steps = list(trials.subject_steps("digits"))
+    assert [s.done for s in steps] == sorted(s.done for s in steps)
+    assert any("network that reads digits" in s.message for s in steps)
+    assert list(trials.subject_steps("digits")) == []
+    with pytest.raises(ValueError, match=r"data = 'digit'; .* did you mean 'digits'"):
+        run(trials.subject_steps("digit"))
+
+
+def test_comparing_runs_all_four_attacks_on_the_same_image_and_order(subject):
+    async def play(bench):
+        bench.compare()
+        await settle(bench)
+        return bench
+
+    bench = on_page(play, K=2, iters=10, quad_iters=40, cw_iters=40, ad_iters=40)
+    assert [t.method for t in bench.trials] == ["rising", "quad", "cw", "ad"]
+    assert len({(t.order, t.label) for t in bench.trials}) == 1
+    page = bench.table.object
+    for name in live.METHOD_NAMES:
+        assert f">{name}<" in page
+    for t in bench.trials:
+        assert reaches(subject, t) == bool(t.result.success[0])
+        if t.result.success[0]:
+            assert f"{t.result.linf[0]:.3g}" in page and f"{t.result.l1[0]:.3g}" in page
+
+
+def test_a_stopped_comparison_shows_what_was_finished():
+    async def play(bench):
+        bench.parameters.param.update(quad_iters=10_000)
+        await settle(bench)
+        bench.compare()
+        while len(bench.trials) < 2:
+            await asyncio.sleep(0.005)
+        bench.stop()
+        await settle(bench)
+        return bench
+
+    bench = on_page(play)
+    assert "Stopped" in bench.status.object and len(bench.trials) == 2
+    assert "RisingAttacK" in bench.table.object
+
+
+# The mixer ----------------------------------------------------------------------------------
+
+
+def test_the_program_of_an_iterate_leads_to_the_next_one(subject, trial):
+    whole = [k for k in range(len(trial.snapshots) - 1) if float(trial.snapshots[k + 1].alpha) == 1]
+    assert whole
+    for at in whole:
+        program = program_of(subject, trial, at)
+        following = trial.snapshots[at + 1].delta[0].double().numpy()
+        assert np.abs(program.solution.delta - following.ravel()).max() < 1e-4
+
+
+def test_the_mixers_qp_solution_is_that_of_the_boxed_program(subject, trial):
+    at = trial.best
+    shown = []
+    faders = live.Mixer(shown.append)
+    faders.load(program_of(subject, trial, at), at)
+    targets, delta = torch.tensor([ORDER]), trial.snapshots[at].delta
+    x = trial.image[None] + delta
+    rows = row_classes(targets, non_targets(targets, 10))
+    G = adversarial_jacobian(subject.model, x, *rows)[0].double().numpy()
+    logits = subject.model(x)[0].detach().double().numpy()
+    h = 0.05 - (logits[rows[0][0]] - logits[rows[1][0]]) + G @ delta.double().numpy().ravel()
+    clean = trial.image.double().numpy().ravel()
+    expected = boxed_least_distance(G, h, -clean, 1 - clean).delta
+
+    assert np.abs(shown[-1].ravel() - expected).max() < 1e-5  # images are float32
+    faders.to_zero()
+    assert not shown[-1].any()
+    faders.to_solution()
+    assert np.abs(shown[-1].ravel() - expected).max() < 1e-5
+
+
+def test_a_fader_adds_its_own_singular_vector(subject, trial):
+    program = program_of(subject, trial, 1)
+    shown = []
+    faders = live.Mixer(shown.append)
+    faders.load(program, 1)
+    faders.to_zero()
+    values = list(faders.faders.values)
+    values[2] = 1e-3
+    faders.faders.move(values)
+    moved = np.clip(program.image.ravel() + 1e-3 * program.direction(2), 0, 1)
+    assert np.allclose(shown[-1].ravel(), moved - program.image.ravel(), atol=1e-15)
+    with pytest.raises(ValueError, match="there are 9 coefficients"):
+        program.perturbation([1.0, 2.0])
+
+
+def test_moving_a_fader_changes_picture_and_ranking_within_50_ms():
+    async def play(bench):
+        bench.tabs.active = live.TABS.index("Singular vectors")
+        await settle(bench)
+        assert bench.view.last.status == "found"
+        times = []
+        for share in np.linspace(0, 1, 11):
+            start = time.perf_counter()
+            bench.mixer.faders.move(share * np.array(bench.mixer._at_solution()))
+            times.append(time.perf_counter() - start)
+            if share == 0:
+                assert bench.view.last.norms == (0, 0, 0)
+                assert bench.view.last.places[bench.trial.label] == 0
+        assert bench.view.last.status == "found"
+        return float(np.median(times))
+
+    assert on_page(play) < 0.05
+
+
+def test_directions_are_orthonormal_and_zero_on_fixed_pixels(subject, trial):
+    program = program_of(subject, trial, trial.best)
+    V = np.stack([program.direction(k) for k in range(program.rank)])
+    assert np.abs(V @ V.T - np.eye(program.rank)).max() < 1e-8
+    assert (~program.solution.free).any() and not V[:, ~program.solution.free].any()
+    assert mixer.vector_png(program, 0).startswith(b"\x89PNG")
+
+
+# The polytope -------------------------------------------------------------------------------
+
+
+def test_places_right_counts_from_the_first():
+    logits = np.array([[0, 3, 2, 1], [3, 0, 2, 1], [0, 1, 2, 3], [0, 3, 1, 2]])
+    assert subspace.places_right(logits, [1, 2, 3]).tolist() == [3, 0, 0, 1]
+
+
+def test_the_cell_is_right_at_the_image_and_at_the_qp_solution(subject, trial):
+    program = program_of(subject, trial, trial.best)
+
+    def at(through):
+        plane = run(subspace.plane_steps(subject.model, program, (), through, zoom=1e9, n=3))
+        return set(plane.places.ravel().tolist())
+
+    def truth(delta):
+        x = trial.image[None] + torch.as_tensor(delta).float().view(1, 1, 8, 8)
+        return {int(subspace.places_right(subject.model(x).detach(), ORDER)[0])}
+
+    assert at("image") == truth(np.zeros(64)) == {0}
+    assert at("solution") == truth(program.solution.delta) == {3}
+
+
+def test_every_grid_point_is_what_the_network_says_there(subject, trial):
+    program = program_of(subject, trial, trial.best)
+    solution = program.solution
+    plane = run(subspace.plane_steps(subject.model, program, (), "solution", n=21))
+    i, j = plane.axes
+    assert abs(solution.coefficients[[i, j]]).min() >= np.sort(abs(solution.coefficients))[-2]
+    for row, column in ((0, 0), (3, 17), (20, 4)):
+        z = solution.coefficients.copy()
+        z[[i, j]] = plane.a[column], plane.b[row]
+        delta = solution.delta.copy()
+        delta[solution.free] = solution.right_vectors @ z
+        x = trial.image + torch.as_tensor(delta).float().view(1, 8, 8)
+        logits = subject.model(x[None]).detach()
+        assert plane.places[row, column] == subspace.places_right(logits, ORDER)[0]
+
+
+def test_half_planes_are_the_programs_and_active_ones_meet_at_the_solution(subject, trial):
+    program = program_of(subject, trial, trial.best)
+    deltas = [snapshot.delta[0] for snapshot in trial.snapshots]
+    plane = run(subspace.plane_steps(subject.model, program, deltas, "solution", n=5))
+    slack = plane.lines[:, :2] @ plane.solution - plane.lines[:, 2]
+    wanted = program.solution.G @ program.solution.delta - program.solution.h
+    assert np.allclose(slack, wanted, atol=1e-9)
+    assert plane.active.any() and np.abs(slack[plane.active]).max() < 1e-6
+    assert plane.iterates.shape == (len(deltas), 2) and not plane.iterates[0].any()
+    left, bottom, right, top = plane.window
+    for a, b in (plane.solution, *plane.iterates):
+        assert left <= a <= right and bottom <= b <= top
+
+
+def test_a_polygon_is_cut_by_half_planes():
+    square = np.array([[0, 0], [1, 0], [1, 1], [0, 1]], float)
+    half = subspace.clipped(square, [[1, 0, 0.25]])
+    assert half[:, 0].min() == pytest.approx(0.25) and half[:, 0].max() == 1 and len(half) == 4
+    corner = subspace.clipped(square, [[1, 1, 1.5]])
+    assert len(corner) == 3 and corner.sum(1).min() == pytest.approx(1.5)
+    assert subspace.clipped(square, [[1, 0, 2.0], [0, 1, 0.5]]).shape == (0, 2)
+
+
+def test_planes_that_cannot_be_are_refused(subject, trial):
+    program = program_of(subject, trial, 0)
+    with pytest.raises(ValueError, match=r"through = 'images'; .* did you mean 'image'"):
+        next(subspace.plane_steps(subject.model, program, through="images"))
+    with pytest.raises(ValueError, match=r"zoom = 0\.5; allowed is >= 1"):
+        next(subspace.plane_steps(subject.model, program, zoom=0.5))
+    with pytest.raises(ValueError, match="a plane needs 2"):
+        next(subspace.plane_steps(subject.model, program_of(subject, trial, 0, rank=1)))
+
+
+def test_the_chart_draws_with_labels_units_and_a_color_for_each_place(subject, trial):
+    import holoviews as hv
+
+    program = program_of(subject, trial, trial.best)
+    deltas = [snapshot.delta[0] for snapshot in trial.snapshots]
+    for through in subspace.SLICES:
+        plane = run(subspace.plane_steps(subject.model, program, deltas, through, n=11))
+        figure = hv.render(polytope.polytope_chart(plane, "Title"))
+        assert figure.title.text == "Title" and "[l2]" in figure.xaxis[0].axis_label
+        assert f"vector {plane.axes[0] + 1}" in figure.xaxis[0].axis_label
+        words = polytope.plane_words(plane, plane)
+        assert "wanted order holds" in words and "projected" in words
+    assert len(set(polytope.place_colors(5))) == 6
+    assert "2 of 3 first places right" in polytope.legend_html(3)
+
+
+def test_strokes_along_the_window_are_not_drawn():
+    window = (0.0, 0.0, 1.0, 1.0)
+    square = np.array([[0, 0], [1, 0], [1, 1], [0, 1]], float)
+    assert len(polytope._around(square, window)) == 0
+    triangle = np.array([[0, 0], [1, 0], [0.5, 0.5]])
+    assert len(polytope._around(triangle, window)) == 2
+
+
+def test_the_polytope_tab_shows_the_whole_way_and_a_close_up():
+    async def play(bench):
+        bench.tabs.active = live.TABS.index("Polytope")
+        await settle(bench)
+        first = bench.polytope.planes
+        bench.polytope.slice.value = "image"
+        await settle(bench)
+        return first, bench.polytope.planes
+
+    (whole, close), (image, _) = on_page(play, K=2, iters=10)
+    assert whole.through == "solution" and image.through == "image"
+    width = [plane.a[-1] - plane.a[0] for plane in (whole, close)]
+    assert width[0] / width[1] == pytest.approx(2**polytope.CLOSE_UP)
+    assert (close.places == close.K).any()
+
+
+# Reports and the explorer -------------------------------------------------------------------
+
+
+def test_the_still_shows_an_attack_on_a_digit_in_a_second(subject):
+    parameters = settings()
+    start = time.perf_counter()
+    page = live.still(parameters)
+    assert time.perf_counter() - start < 1.0
+    assert page == live.still(parameters)
+    assert "✓ found" in page and page.count("data:image/png") == 3
+
+
+def test_the_explorer_offers_all_parameters_and_is_a_still_in_a_report(monkeypatch, subject):
+    explorer = live.explorer(settings())
+    explorer.__panel__()  # without an event loop the attack runs here and now
+    offered = {row["name"] for row in explorer.controls.rows}
+    assert offered == set(explorer.parameters.names()) - {"data"}
+    monkeypatch.setenv(STILL, "1")
+    page = explorer._repr_mimebundle_()["text/html"]
+    assert "✓ found" in page and "margin" in page
