@@ -9,7 +9,8 @@ import pytest
 import torch
 
 from workbench import steps as work
-from workbench.methods.rising_attack import ablations, experiments, findings, study
+from workbench.exercises import SOLVED, UNSOLVED, WRONG, check
+from workbench.methods.rising_attack import ablations, exercises, experiments, findings, study
 from workbench.methods.rising_attack.merit import figure_of_merit
 from workbench.methods.rising_attack.records import AttackResult
 from workbench.parameters import ParameterError
@@ -230,3 +231,46 @@ def test_settings_that_contradict_each_other_are_refused(values, words):
     with pytest.raises(ParameterError) as error:
         small(**values)
     assert words in str(error.value) and "\n" not in str(error.value)
+
+
+def two_classes(weight, bias, image, target, margin):
+    row = weight[target] - weight[1 - target]
+    missing = margin - row @ image - bias[target] + bias[1 - target]
+    return max(missing, 0) * row / (row @ row)
+
+
+def merit_of(a, b):
+    return a["asr"] / b["asr"] * np.mean([b[n] / a[n] for n in ("l1", "l2", "linf")])
+
+
+def few_pixels(G, h):
+    from scipy.optimize import linprog
+
+    n = G.shape[1]
+    found = linprog(np.ones(2 * n), A_ub=np.hstack([-G, G]), b_ub=-h).x
+    return found[:n] - found[n:]
+
+
+def rows_of(targets, n_classes):
+    from workbench.methods.rising_attack.ranking import rank_matrix
+
+    return rank_matrix(targets, n_classes)
+
+
+@pytest.mark.parametrize(
+    ("exercise", "solution", "mistake"),
+    [
+        (exercises.ranking_rows, rows_of, lambda t, n: -rows_of(t, n)),
+        (
+            exercises.two_class_perturbation,
+            two_classes,
+            lambda w, b, x, t, m: two_classes(w, b, x, t, 2 * m),
+        ),
+        (exercises.figure_of_merit, merit_of, lambda a, b: a["asr"] / b["asr"]),
+        (exercises.few_pixels, few_pixels, lambda G, h: np.linalg.lstsq(G, h + 1, rcond=None)[0]),
+    ],
+)
+def test_exercises_know_right_from_wrong_and_from_unsolved(exercise, solution, mistake):
+    assert check(exercise, solution).status == SOLVED, check(exercise, solution).message
+    assert check(exercise, mistake).status == WRONG
+    assert check(exercise, None).status == UNSOLVED

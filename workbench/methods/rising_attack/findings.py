@@ -7,6 +7,7 @@ norms of a pair of attacks are compared over the images where both succeed.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
@@ -49,6 +50,10 @@ def merit(bench: Bench, K: int, other: str) -> float:
     return min(value, FOM_CAP)
 
 
+def _linf_ratio(bench: Bench, K: int) -> float | None:
+    return paired_ratio(bench, K, "quad", "linf")
+
+
 def _ratios(bench: Bench | None, other: str, norm: str = "l2", most: int = 99) -> list | None:
     if bench is None:
         return None
@@ -57,12 +62,22 @@ def _ratios(bench: Bench | None, other: str, norm: str = "l2", most: int = 99) -
 
 
 def _merits(bench: Bench | None, others: tuple[str, ...]) -> list | None:
-    """The smallest figure of merit over the baselines for each K."""
-    if bench is None or not bench.K:
-        return None
-    each = np.array([[merit(bench, K, other) for other in others] for K in bench.K])
-    each = each[~np.isnan(each).any(1)]
-    return each.min(1).tolist() or None
+    """The smallest figure of merit over `others` for each K at which any attack succeeds."""
+    each = [lowest_merit(bench, K, others) for K in bench.K] if bench else []
+    return [value for value in each if value is not None] or None
+
+
+def lowest_merit(bench: Bench, K: int, others: tuple[str, ...] = BASELINES) -> float | None:
+    """The smallest figure of merit over the baselines `others`; None when all attacks fail."""
+    found = [merit(bench, K, other) for other in others]
+    found = [value for value in found if not np.isnan(value)]
+    return min(found) if found else None
+
+
+def _each(bench: Bench | None, number: Callable[[Bench, int], float | None]) -> str:
+    """`K = 1: 0.98, K = 5: 1.2`: a number for each K that has one."""
+    pairs = [(K, number(bench, K)) for K in bench.K] if bench else []
+    return ", ".join(f"K = {K}: {value:.2f}" for K, value in pairs if value is not None)
 
 
 def _successes(bench: Bench | None, method: str, least: int) -> np.ndarray | None:
@@ -116,7 +131,8 @@ def _glyphs(study: RisingAttackStudy) -> list[Claim]:
         judge(
             "merit_all",
             "And against the best baseline at every K",
-            _merits(bench, BASELINES), each_at_least=1.0, over=OVER_K, note=f"On {both}.",
+            _merits(bench, BASELINES), each_at_least=1.0, over=OVER_K,
+            note=f"On {both}. {_each(bench, lowest_merit)}",
         ),
         judge(
             "l1_smaller",
@@ -127,7 +143,8 @@ def _glyphs(study: RisingAttackStudy) -> list[Claim]:
             "linf_smaller",
             "l-infinity falls too: mean l-infinity over that of QuadAttacK at every K",
             _ratios(bench, "quad", "linf"), each_at_most=1.0, over=OVER_K,
-            note=f"On {both}. The program minimizes l2 alone.",
+            note=f"On {both}. The program minimizes l2 alone. "
+            f"{_each(bench, _linf_ratio)}",
         ),
     ]  # fmt: skip
 
@@ -209,6 +226,14 @@ def _difference(a: AttackResult | None, b: AttackResult | None) -> np.ndarray | 
     return None if a is None or b is None else _success(a) - _success(b)
 
 
+def _random_length(full: AttackResult | None, random: AttackResult | None) -> str:
+    if full is None or random is None or not (full.success & random.success).any():
+        return ""
+    both = full.success & random.success
+    ratio = random.l2[both].mean() / full.l2[both].mean()
+    return f"Where it succeeds, l2 is {ratio:.2f} times as long."
+
+
 def _ablations(study: RisingAttackStudy) -> list[Claim]:
     a = study.ablations
     full = a and a.results[""].get("as is")
@@ -238,6 +263,7 @@ def _ablations(study: RisingAttackStudy) -> list[Claim]:
             "random_directions",
             "As many random directions do not do: success rate",
             _success(get("directions", "random")), at_most=0.05, over="images",
+            note=_random_length(full, get("directions", "random")),
         ),
         judge(
             "margin_length",

@@ -7,6 +7,7 @@ progress; the numerical work itself is in `experiments.py`, imported when a run 
 from __future__ import annotations
 
 import time
+import warnings
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -219,7 +220,8 @@ def steps(p: Parameters) -> Steps[RisingAttackStudy]:
     plan = _plan(p)
     total, done = sum(cost for _, cost, _ in plan), 0.0
     # Attacks share the cores among them: threads within their small linear algebra would fight.
-    with threadpool_limits(1, "blas"):
+    with threadpool_limits(1, "blas"), warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "margin = ")  # what an ablation provokes is no news
         for name, cost, make in plan:
 
             def so_far(partial: Any, name: str = name) -> RisingAttackStudy:

@@ -18,7 +18,8 @@ import panel as pn
 
 from workbench.explorer import Explorer
 from workbench.theme import CYCLE, DIVERGING_MAP, INK, MUTED, OKABE_ITO, Html, table_html
-from workbench.widgets.perturbation_view import PerturbationView
+from workbench.widgets import images
+from workbench.widgets.perturbation_view import PerturbationView, picture_png
 
 from . import live, study
 from .ablations import FULL, Ablations, Nested, Widths
@@ -57,24 +58,45 @@ def norms_of(bench: Bench, method: str, K: int, norm: str, paired: bool = False)
     return getattr(result, norm)[kept]
 
 
-def _lines(points: dict[str, tuple[Sequence, Sequence]], x: str, y: str, **options: Any) -> Any:
-    """A line with markers for each method; methods without a point are left out."""
-    layers = []
-    for method, (xs, ys) in points.items():
-        if len(xs):
-            look = {"color": COLORS[method]}
-            curve = hv.Curve((xs, ys), x, y, label=TITLES[method]).opts(**look)
-            layers += [
-                curve,
-                hv.Scatter((xs, ys), x, y).opts(marker=MARKERS[method], size=7, **look),
-            ]
-    return hv.Overlay(layers or [hv.Curve([], x, y)]).opts(width=400, height=270, **options)
+def _lines(
+    points: dict[str, tuple[Sequence, Sequence]], x: str, y: str, legend: str = "", **options: Any
+) -> hv.Overlay:
+    """A line with markers for each method that has a point; legend: where it is, if anywhere.
+
+    Without a legend all lines are one element: each element costs as much as a small chart.
+    """
+    points = {method: found for method, found in points.items() if len(found[0])}
+    if legend:
+        lines = [
+            hv.Curve(found, x, y, label=TITLES[method]).opts(color=COLORS[method])
+            for method, found in points.items()
+        ]
+    else:
+        pieces = [
+            (xs[k], ys[k], xs[k + 1], ys[k + 1], COLORS[method])
+            for method, (xs, ys) in points.items()
+            for k in range(len(xs) - 1)
+        ]
+        lines = [
+            hv.Segments(pieces, [x, y, "next", "value"], "color").opts(
+                color="color", line_width=2, show_grid=True
+            )
+        ]
+    rows = [
+        (a, b, COLORS[method], MARKERS[method])
+        for method, (xs, ys) in points.items()
+        for a, b in zip(xs, ys, strict=True)
+    ]
+    dots = hv.Scatter(rows, x, [y, "color", "marker"])
+    dots = dots.opts(color="color", marker="marker", size=7)
+    place = {"legend_position": legend} if legend else {}
+    return hv.Overlay([*lines, dots]).opts(width=400, height=270, padding=0.06, **place, **options)
 
 
 def success_chart(bench: Bench) -> hv.Overlay:
     """Success rate of every method against K."""
     rates = {m: (bench.K, [100 * bench.all(m, K).asr for K in bench.K]) for m in TITLES}
-    return _lines(rates, "K", PERCENT, title="Success rate", ylim=(-4, 104), legend_position="left")
+    return _lines(rates, "K", PERCENT, "bottom_left", title="Success rate", ylim=(-4, 104))
 
 
 def norm_chart(bench: Bench, norm: str, paired: bool = False) -> hv.Overlay:
@@ -86,7 +108,7 @@ def norm_chart(bench: Bench, norm: str, paired: bool = False) -> hv.Overlay:
         points[method] = ([K for K, _ in means], [mean for _, mean in means])
     over = "common successes" if paired else "own successes"
     return _lines(points, "K", f"mean {NORMS[norm]} of the perturbation",
-                  title=f"{NORMS[norm]} over {over}", show_legend=False)  # fmt: skip
+                  title=f"{NORMS[norm]} over {over}")  # fmt: skip
 
 
 def merit_chart(bench: Bench, paired: bool = False) -> hv.Overlay:
@@ -99,17 +121,17 @@ def merit_chart(bench: Bench, paired: bool = False) -> hv.Overlay:
         ]
         values = [(K, value) for K, value in values if math.isfinite(value)]
         points[method] = ([K for K, _ in values], [value for _, value in values])
-    chart = _lines(points, "K", "figure of merit of RisingAttacK", logy=True,
-                   title="Merit against each (no point: it fails everywhere)")  # fmt: skip
-    return (chart * hv.HLine(1.0)).opts(legend_position="top_left")
+    chart = _lines(points, "K", "figure of merit of RisingAttacK")
+    return (chart * hv.HLine(1.0)).opts(
+        title="Merit against each (no point: it fails)", width=400, height=270, logy=True
+    )
 
 
 def time_chart(bench: Bench) -> hv.Overlay:
     """Processor seconds of one core for all images of one network, against K."""
     n = len(bench.problem.models)
     times = {m: (bench.K, [bench.all(m, K).seconds / n for K in bench.K]) for m in TITLES}
-    return _lines(times, "K", "time a network [s, one core]", title="Time", logy=True,
-                  show_legend=False)  # fmt: skip
+    return _lines(times, "K", "time a network [s, one core]", title="Time", logy=True)
 
 
 @needs_result
@@ -160,7 +182,7 @@ def iteration_charts(bench: Bench, K: int | None = None) -> hv.Layout:
     K = bench.K[-1] if K is None else K
     trace = bench.results["rising", K][0].trace
     charts = [
-        ("violation", "total violation [logits]", "What is missing to the order", True),
+        ("violation", "total violation [logits]", "Violation", True),
         ("norm", "ℓ2 of the perturbation", "Length", False),
         ("alpha", "fraction of the step taken", "Line search (0: finished)", False),
         ("free_pixels", "free pixels", "Pixels not at a bound", False),
@@ -346,7 +368,7 @@ def singular_vectors(bench: Bench, K: int | None = None, image: int = 0, n: int 
     V, sigma, z = solution.right_vectors, solution.singular_values, solution.coefficients
     number = np.arange(1, len(sigma) + 1)
     spectrum = hv.Curve((number, sigma), "singular vector", "singular value").opts(
-        title="Spectrum", width=360, height=250, color=INK
+        title=f"Spectrum, K = {K}", width=360, height=250, color=INK
     )
     weights = hv.Spikes((number, z), "singular vector", "coefficient z").opts(
         title="Solution: δ = V z", width=360, height=250, color=OKABE_ITO["vermillion"],
@@ -364,11 +386,11 @@ def singular_vectors(bench: Bench, K: int | None = None, image: int = 0, n: int 
     height, width = sheet.shape
     tiles = hv.Image(sheet, ["column", "row"], "share of the largest entry",
                      bounds=(0, 0, width, height)).opts(
-        cmap=DIVERGING_MAP, clim=(-1, 1), width=560, height=60 + 500 * height // width,
-        xaxis=None, yaxis=None, colorbar=True, tools=[],
-        title=f"First {shown} right singular vectors, K = {K} (blank: pixels at a bound)",
+        cmap=DIVERGING_MAP, clim=(-1, 1), width=600, height=40 + 560 * height // width,
+        xaxis=None, yaxis=None, tools=[],
+        title=f"First {shown} right singular vectors (blue −, red +, blank: at a bound)",
     )  # fmt: skip
-    return hv.Layout([tiles, spectrum, weights]).opts(shared_axes=False, toolbar=None).cols(2)
+    return hv.Layout([spectrum, weights, tiles]).opts(shared_axes=False, toolbar=None).cols(2)
 
 
 def monitor(partial: study.RisingAttackStudy) -> Any:
@@ -408,3 +430,26 @@ VIEWS = {
 def explorer(parameters: study.Parameters | None = None) -> Explorer:
     """The live part: an attack bench to play with, and the study behind its Run button."""
     return live.explorer(parameters, steps=study.steps, views=VIEWS, monitor=monitor)
+
+
+def thumbnail() -> bytes:
+    """The gallery's picture: clean, perturbation and attacked glyph at K = 10 (PNG, 800 x 272)."""
+    from .attack import attack
+    from .glyphs import N_CLASSES, held_out_glyphs, load_glyph_model
+    from .ranking import random_targets
+
+    model, (x, labels) = load_glyph_model(0), held_out_glyphs()
+    first = int((model(x).argmax(1) == labels).nonzero()[200, 0])
+    x, labels = x[[first]], labels[[first]]
+    delta = attack(model, x, random_targets(labels, 10, N_CLASSES), iters=25).delta
+    clean, change = x[0, 0].numpy(), delta[0, 0].numpy()
+    codes, palette = images.field_image(change, -0.25, 0.25, colors="diverging", scale=1)
+    colors = np.array([[int(c[i : i + 2], 16) for i in (1, 3, 5)] for c in palette], np.uint8)
+    both = np.rint(255 * np.stack([clean, clean + change])).astype(np.uint8)
+    gray = both[..., None].repeat(3, 3)
+    tiles = [t.repeat(9, 0).repeat(9, 1) for t in (gray[0], colors[codes], gray[1])]
+    sheet = np.full((272, 800, 3), 255, np.uint8)
+    for number, tile in enumerate(tiles):
+        left = 8 + number * 266
+        sheet[10 : 10 + len(tile), left : left + tile.shape[1]] = tile
+    return picture_png(np.moveaxis(sheet, 2, 0) / 255)
