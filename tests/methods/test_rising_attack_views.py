@@ -11,6 +11,7 @@ from workbench.methods.rising_attack import ablations, baselines, experiments, s
 from workbench.methods.rising_attack.defense import Curve
 
 theme.set_defaults()
+pytestmark = pytest.mark.filterwarnings("ignore:margin = ")  # three iterations are few
 
 
 @pytest.fixture(scope="module")

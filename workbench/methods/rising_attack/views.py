@@ -37,6 +37,7 @@ COLORS = {
 MARKERS = {"rising": "circle", "quad": "square", "cw": "triangle", "ad": "diamond"}
 NORMS = {"l1": "ℓ1", "l2": "ℓ2", "linf": "ℓ∞"}
 PERCENT = "success rate [%]"
+TICKS = [m * 10.0**e for e in range(-2, 4) for m in (1, 2, 5)]  # of logarithmic axes
 
 
 def needs_result(view: Callable[..., Any]) -> Callable[..., Any]:
@@ -45,7 +46,8 @@ def needs_result(view: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(view)
     def shown(result: Any, *options: Any, **more: Any) -> Any:
         if result is None or (isinstance(result, Bench) and not result.K):
-            return Html("<em>This experiment has not run: there is nothing to show.</em>")
+            what = html.escape(view.__doc__.splitlines()[0])
+            return Html(f"<p><em>This experiment has not run, so there is no: {what}</em></p>")
         return view(result, *options, **more)
 
     return shown
@@ -123,15 +125,16 @@ def merit_chart(bench: Bench, paired: bool = False) -> hv.Overlay:
         points[method] = ([K for K, _ in values], [value for _, value in values])
     chart = _lines(points, "K", "figure of merit of RisingAttacK")
     return (chart * hv.HLine(1.0)).opts(
-        title="Merit against each (no point: it fails)", width=400, height=270, logy=True
-    )
+        title="Merit against each (no point: it fails)", width=400, height=270, logy=True,
+        yticks=TICKS,
+    )  # fmt: skip
 
 
 def time_chart(bench: Bench) -> hv.Overlay:
     """Processor seconds of one core for all images of one network, against K."""
     n = len(bench.problem.models)
     times = {m: (bench.K, [bench.all(m, K).seconds / n for K in bench.K]) for m in TITLES}
-    return _lines(times, "K", "time a network [s, one core]", title="Time", logy=True)
+    return _lines(times, "K", "time a network [s, one core]", title="Time", logy=True, yticks=TICKS)
 
 
 @needs_result
