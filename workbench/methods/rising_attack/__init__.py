@@ -11,7 +11,7 @@ METHOD = Method(
     slug="rising_attack",
     title="RisingAttacK: dictating the order of a classifier's first K answers",
     theme="Robustness",
-    summary="Make a network rank the classes you choose, in your order, by small quadratic programs.",
+    summary="Make a network rank the classes you choose, in your order, by quadratic programs.",
     paper=(
         "Thomas Paniagua, Chinmay Savadikar, Tianfu Wu: Adversarial Perturbations Are Formed by "
         "Iteratively Learning Linear Combinations of the Right Singular Vectors of the Adversarial "
