@@ -106,6 +106,25 @@ def test_norms_are_compared_on_images_where_both_succeed(finished):
     assert findings.merit(bench, 1, "quad") == pytest.approx(2 * 2 / 5)
 
 
+def test_attacks_that_all_fail_leave_nothing_to_compare(finished):
+    nothing = result([0, 0], [0.0, 0.0])
+    results = {(m, K): [nothing] for m in experiments.TITLES for K in (1, 3)}
+    tuned = experiments.TunedBench(
+        [20], {("quad", 20): experiments.baselines.Tuned({"lr": 1, "coef": 1, "iters": 1,
+                                                          "margin": 1}, nothing, [])},
+        {("rising", 20): nothing},
+    )  # fmt: skip
+    anchor = experiments.Anchor(dict.fromkeys(
+        ("RisingAttacK", experiments.peers.TITLES["cw"]), nothing))  # fmt: skip
+    made_up = study.RisingAttackStudy(
+        small(), bench=replace(finished.bench, results=results), tuned=tuned, anchor=anchor
+    )
+    found = verdicts(made_up)
+    for claim in ("merit_quad", "merit_all", "digits_shorter", "merit_tuned", "anchor"):
+        assert found[claim] == "not tested", claim
+    assert all(np.isfinite(value) for value in findings.values(made_up).values())
+
+
 def test_falls_of_nested_norms_are_counted_over_common_successes(finished):
     results = dict(finished.bench.results)
     results["rising", 1] = [result([1, 1], [1.0, 2.0])]
@@ -274,3 +293,45 @@ def test_exercises_know_right_from_wrong_and_from_unsolved(exercise, solution, m
     assert check(exercise, solution).status == SOLVED, check(exercise, solution).message
     assert check(exercise, mistake).status == WRONG
     assert check(exercise, None).status == UNSOLVED
+
+
+def test_without_foolbox_the_anchor_says_so(monkeypatch):
+    monkeypatch.setattr(experiments.peers, "available", lambda: False)
+    anchor = work.run(experiments.anchor_steps(small(), images=2))
+    assert set(anchor.results) == {"RisingAttacK"} and "pip install" in anchor.missing
+    made_up = study.RisingAttackStudy(small(), anchor=anchor)
+    claim = {c.id: c for c in findings.claims(made_up)}["anchor"]
+    assert claim.verdict == "not tested" and "foolbox is not installed" in claim.note
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore:margin = ")
+def test_the_experiments_of_the_full_preset_run_at_a_tiny_size(monkeypatch):
+    grid = {"lrs": (0.01, 0.03), "coefs": (20,), "iterations": (5,), "margins": (0.2,)}
+    monkeypatch.setattr(experiments, "GRIDS", dict.fromkeys(experiments.GRIDS, grid))
+    monkeypatch.setattr(experiments, "DIGITS_IMAGES", 2)
+    monkeypatch.setattr(experiments, "DIGITS_K", (1, 2))
+    monkeypatch.setattr(ablations, "WIDTHS", (98, 196))
+    monkeypatch.setattr(ablations, "WIDTH_K", (2, 10))
+    monkeypatch.setattr(ablations, "DIGITS_IMAGES", 2)
+    monkeypatch.setattr(experiments.peers, "PEERS", ("ddn",))
+    p = small(iters=2, cw_iters=4)
+    tuned = work.run(experiments.tuned_steps(p, (20,), images=1))
+    assert set(tuned.tuned) == {("quad", 20), ("cw", 20), ("ad", 20)}
+    assert set(tuned.rising) == {("rising", 20), ("rising 40", 20)}
+    assert len(tuned.tuned["quad", 20].scores) == 2
+    widths = work.run(ablations.width_steps(p, images=1))
+    assert widths.asr["cw"].shape == (2, 2) and (widths.accuracy > 0.5).all()
+    found = study.RisingAttackStudy(
+        p, tuned=tuned, widths=widths,
+        digits=work.run(experiments.digits_bench_steps(p)),
+        ablations=work.run(ablations.digits_ablations_steps(p)),
+        long_ablations=work.run(ablations.long_ablations_steps(p, images=1)),
+        anchor=work.run(experiments.anchor_steps(p, images=2)),
+        defense=work.run(ablations.defense_steps(p, images=3)),
+    )  # fmt: skip
+    assert len(found.digits.problem.models) == 3 and found.digits.K == [1, 2]
+    assert set(found.long_ablations.results) == {"", "tau", "rivals"}
+    judged = {claim for claim, verdict in verdicts(found).items() if verdict != "not tested"}
+    assert {"width", "certificate", "partial_steps", "rivals", "digits_success", "span"} <= judged
+    assert all(np.isfinite(value) for value in findings.values(found).values())

@@ -7,13 +7,14 @@ norms of a pair of attacks are compared over the images where both succeed.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from itertools import pairwise
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from workbench.claims import Claim, Claims, judge
+from workbench import claims as base
+from workbench.claims import Claim, Claims
 
 from .merit import figure_of_merit
 from .records import AttackResult
@@ -25,6 +26,14 @@ if TYPE_CHECKING:
 BASELINES = ("quad", "cw", "ad")
 FOM_CAP = 10.0  # shown for a baseline that fails on every image, whose figure of merit is infinite
 OVER_K = "lengths K"
+
+
+def judge(id: str, statement: str, values: Sequence[float] | None, **rule: Any) -> Claim:
+    """A claim judged on the values that are numbers: nan stands for nothing to compare."""
+    values = None if values is None else np.asarray(values, float).ravel()
+    if values is not None:
+        values = values[~np.isnan(values)]
+    return base.judge(id, statement, values if values is not None and len(values) else None, **rule)
 
 
 def claims(study: RisingAttackStudy) -> Claims:
@@ -164,7 +173,7 @@ def _tuned(study: RisingAttackStudy) -> list[Claim]:
         judge(
             "merit_tuned",
             "At K = 20 and 30 it beats QuadAttacK tuned on these very images: figure of merit",
-            merits or None, each_at_least=1.1, over=OVER_K, note=settings or "",
+            merits, each_at_least=1.1, over=OVER_K, note=settings or "",
         )
     ]  # fmt: skip
 
@@ -404,8 +413,9 @@ def values(study: RisingAttackStudy) -> dict[str, float]:
                 found[f"{key}_l2"] = result.l2[result.success].mean()
     for title, result in (study.anchor.results if study.anchor else {}).items():
         name = title.split(",")[0].replace(" ", "_").replace("-", "_").lower()
-        found[f"anchor_{name}_l2"] = result.l2[result.success].mean()
         found[f"anchor_{name}_seconds"] = result.seconds
+        if result.asr:
+            found[f"anchor_{name}_l2"] = result.l2[result.success].mean()
     if study.widths is not None:
         for row, width in enumerate(study.widths.widths):
             for column, K in enumerate(study.widths.K):
