@@ -1,8 +1,10 @@
 """RisingAttacK's explorer in a real browser: order, attack, walk back, mix, and all its tabs."""
 
+import os
 import re
 from pathlib import Path
 
+import nbformat
 import pytest
 
 expect = pytest.importorskip("playwright.sync_api").expect
@@ -142,3 +144,35 @@ def test_a_narrow_page_shows_all_of_it(bench):
         open_tab(bench, name)
         bench.wait_for_timeout(500)
         assert bench.evaluate("document.documentElement.scrollWidth") <= 420, name
+
+
+CELLS = (
+    "from workbench import theme\ntheme.notebook()",
+    "from workbench.methods.rising_attack import live, study\n"
+    "live.explorer(study.Parameters.preset('quick', K=2), report=False)",
+)
+
+
+def test_in_jupyterlab_an_attack_runs_and_faders_move_the_picture(page, lab, tmp_path):
+    cells = [nbformat.v4.new_code_cell(source) for source in CELLS]
+    kernel = {"kernelspec": {"name": "python3", "display_name": "Python 3"}}
+    nbformat.write(nbformat.v4.new_notebook(cells=cells, metadata=kernel), tmp_path / "live.ipynb")
+    page.set_viewport_size({"width": 1500, "height": 1300})
+    page.goto(lab(tmp_path).format("live.ipynb"))
+    page.locator(".jp-Notebook .jp-CodeCell").first.wait_for(timeout=60_000)
+    page.get_by_text("Python 3", exact=False).first.wait_for(timeout=60_000)
+    page.get_by_role("menuitem", name="Run").click()
+    page.get_by_role("menuitem", name="Run All Cells", exact=True).click()
+    expect(page.get_by_text(REACHED)).to_be_visible(timeout=90_000)
+    open_tab(page, "Singular vectors")
+    fader = page.get_by_role("slider", name="z1", exact=True)
+    expect(page.get_by_text(re.compile("Linearized at iteration"))).to_be_visible()
+    page.wait_for_timeout(500)
+    before = attacked(page).evaluate(PIXELS)
+    move(fader, "ArrowRight", 12)
+    changed(page, before)
+    open_tab(page, "Polytope")
+    expect(page.locator(".bk-Figure")).to_have_count(2)
+    if folder := os.environ.get("SHOTS"):
+        page.wait_for_timeout(1500)
+        page.screenshot(path=f"{folder}/live_lab.png")

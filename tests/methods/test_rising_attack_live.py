@@ -52,6 +52,8 @@ def on_page(play, **parameters):
 
     async def session():
         bench = live.live(settings(**parameters)).bench
+        assert bench.subject is None and bench._task is None  # nothing before there is a page
+        bench.ranking.hello = "page"
         await settle(bench)
         return await play(bench)
 
@@ -462,7 +464,7 @@ def test_the_still_shows_an_attack_on_a_digit_in_a_second(subject):
 
 def test_the_explorer_offers_all_parameters_and_is_a_still_in_a_report(monkeypatch, subject):
     explorer = live.explorer(settings())
-    explorer.__panel__()  # without an event loop the attack runs here and now
+    explorer.__panel__()
     offered = {row["name"] for row in explorer.controls.rows}
     assert offered == set(explorer.parameters.names()) - {"data"}
     monkeypatch.setenv(STILL, "1")

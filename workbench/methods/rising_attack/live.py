@@ -138,9 +138,11 @@ class AttackBench:
         self._looking = self._behind = False
         self._draws, self._noted, self._quiet, self._seen = 0, 0, False, False
         self._build()
-        parameters.param.watch(lambda *events: self.load(), ["data"])
+        parameters.param.watch(self._on_other_data, ["data"])
         parameters.param.watch(self._on_parameters, list(LIVE))
-        self.load()
+        # Not before the page is there: what is sent to a notebook's page too early is lost, and
+        # what follows it cannot be read.
+        self.ranking.param.watch(self._on_hello, "hello")
 
     # The page --------------------------------------------------------------------------------
 
@@ -174,7 +176,7 @@ class AttackBench:
         self.draw_button = button("Random order of K", self.draw, 160)
         self.compare_button = button("Compare all attacks", self.compare, 170)
         self.status = pn.pane.HTML(
-            "", sizing_mode="stretch_width", margin=(0, 0, 6, 0), min_height=22,
+            "Waiting for the page.", sizing_mode="stretch_width", min_height=22, margin=(0, 0, 6, 0),
             styles={"font-family": theme.FONT},
         )  # fmt: skip
         self.ranking = RankingList(["…"], caption="Order")
@@ -203,7 +205,7 @@ class AttackBench:
         compare = pn.Column(self.compare_button, self.table, margin=(8, 0))
         contents = order, self.mixer.panel(), self.polytope.panel(), compare
         self.tabs = pn.Tabs(
-            *zip(TABS, contents, strict=True), dynamic=True, sizing_mode="stretch_width",
+            *zip(TABS, contents, strict=True), sizing_mode="stretch_width",
             margin=(10, 0),
         )  # fmt: skip
         self.tabs.param.watch(lambda event: self._refresh_tab(), "active")
@@ -328,6 +330,14 @@ class AttackBench:
         self.status.object = problem(error).object
 
     # What is heard ---------------------------------------------------------------------------
+
+    def _on_hello(self, event: Any) -> None:
+        if self.subject is None and self._job is None:
+            self.load()
+
+    def _on_other_data(self, event: Any) -> None:
+        if self.ranking.hello:
+            self.load()
 
     def _on_data(self, event: Any) -> None:
         if event.new != self.parameters.data:

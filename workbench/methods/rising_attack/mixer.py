@@ -64,7 +64,12 @@ class Mixer:
         self.faders = Faders(caption="Coefficients z of the right singular vectors")
         self.faders.param.watch(lambda event: self._mix(), "values")
         self.words = pn.pane.HTML("", sizing_mode="stretch_width", margin=(4, 0))
-        self.charts = pn.Row(margin=0)
+        self.charts = [
+            pn.pane.HoloViews(
+                None, linked_axes=False, sizing_mode="fixed", width=330, height=230, margin=0
+            )
+            for _ in range(2)
+        ]
         solution = pn.widgets.Button(label="QP solution", color="primary", width=110, margin=0)
         zero = pn.widgets.Button(label="Zero", width=80, margin=(0, 0, 0, 8))
         solution.on_click(lambda event: self.to_solution())
@@ -74,7 +79,7 @@ class Mixer:
     def panel(self) -> pn.viewable.Viewable:
         """Words, buttons, faders and charts."""
         return pn.Column(
-            self.words, self._buttons, self.faders, self.charts,
+            self.words, self._buttons, self.faders, pn.FlexBox(*self.charts, margin=0),
             sizing_mode="stretch_width", margin=(8, 0),
         )  # fmt: skip
 
@@ -110,7 +115,8 @@ class Mixer:
             f'Marks: its coefficients. <span style="color:{MUTED}">The network itself is asked at '
             "every position of the faders.</span></div>"
         )
-        self.charts.objects = list(spectrum_chart(program))
+        for pane, chart in zip(self.charts, spectrum_chart(program), strict=True):
+            pane.object = chart
         self._mix()
 
     def to_solution(self) -> None:
