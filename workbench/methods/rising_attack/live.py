@@ -133,7 +133,6 @@ class AttackBench:
         self.trial: Trial | None = None
         self.trials: list[Trial] = []
         self.program: Program | None = None
-        self.view: PerturbationView | None = None
         self._wish = self._job = self._task = self._program_of = None
         self._looking = self._behind = False
         self._draws, self._noted, self._quiet, self._seen = 0, 0, False, False
@@ -176,8 +175,8 @@ class AttackBench:
         self.draw_button = button("Random order of K", self.draw, 160)
         self.compare_button = button("Compare all attacks", self.compare, 170)
         self.status = pn.pane.HTML(
-            "Waiting for the page.", sizing_mode="stretch_width", min_height=22, margin=(0, 0, 6, 0),
-            styles={"font-family": theme.FONT},
+            "Waiting for the page.", sizing_mode="stretch_width", min_height=22,
+            margin=(0, 0, 6, 0), styles={"font-family": theme.FONT},
         )  # fmt: skip
         self.ranking = RankingList(["…"], caption="Order")
         self.ranking.param.watch(lambda event: self._on_order(), "value")
@@ -185,7 +184,7 @@ class AttackBench:
         self.mixer = Mixer(self._show_mixed)
         self.polytope = PolytopePanel(self._refresh_tab)
         self.table = pn.pane.HTML("", sizing_mode="stretch_width")
-        self.picture = pn.Column(sizing_mode="stretch_width", min_height=260, margin=0)
+        self.view = PerturbationView(caption="Attack")
 
     def panel(self) -> pn.viewable.Viewable:
         """Choices, the three pictures, and the tabs below them."""
@@ -210,7 +209,7 @@ class AttackBench:
         )  # fmt: skip
         self.tabs.param.watch(lambda event: self._refresh_tab(), "active")
         return pn.Column(
-            choices, buttons, self.status, self.picture, self.tabs, sizing_mode="stretch_width",
+            choices, buttons, self.status, self.view, self.tabs, sizing_mode="stretch_width",
             margin=0,
         )  # fmt: skip
 
@@ -309,10 +308,9 @@ class AttackBench:
         self._busy(False)
 
     def _noticed(self, follow: Callable[[Step], None], step: Step) -> None:
-        if self.view is not None:
-            if self._seen and not self.view._models:  # the page is gone
-                self.stop()
-            self._seen = bool(self.view._models)
+        if self._seen and not self.view._models:  # the page is gone
+            self.stop()
+        self._seen = bool(self.view._models)
         follow(step)
 
     def _busy(self, busy: bool) -> None:
@@ -396,8 +394,10 @@ class AttackBench:
     # What is shown ---------------------------------------------------------------------------
 
     def _loaded(self, subject: Subject, stopped: bool = False) -> None:
-        self.subject, self._seen = subject, False
-        self.view = PerturbationView(subject.class_names, caption=f"Attack on {subject.data}")
+        self.subject = subject
+        self.view.param.update(
+            class_names=list(subject.class_names), caption=f"Attack on {subject.data}"
+        )
         self._quiet = True
         try:
             self.ranking.param.update(value=[], label=None)
@@ -412,7 +412,6 @@ class AttackBench:
         self.trials, self.table.object = [], ""
         clean = subject.images[0]
         self._show_state(clean, np.zeros(clean.shape), None)
-        self.picture.objects = [self.view]
         self.attack()
 
     def _show_state(self, clean: Any, delta: Any, logits: Any, **more: Any) -> None:
