@@ -252,12 +252,6 @@ def test_settings_that_contradict_each_other_are_refused(values, words):
     assert words in str(error.value) and "\n" not in str(error.value)
 
 
-def two_classes(weight, bias, image, target, margin):
-    row = weight[target] - weight[1 - target]
-    missing = margin - row @ image - bias[target] + bias[1 - target]
-    return max(missing, 0) * row / (row @ row)
-
-
 def merit_of(a, b):
     return a["asr"] / b["asr"] * np.mean([b[n] / a[n] for n in ("l1", "l2", "linf")])
 
@@ -280,11 +274,6 @@ def rows_of(targets, n_classes):
     ("exercise", "solution", "mistake"),
     [
         (exercises.ranking_rows, rows_of, lambda t, n: -rows_of(t, n)),
-        (
-            exercises.two_class_perturbation,
-            two_classes,
-            lambda w, b, x, t, m: two_classes(w, b, x, t, 2 * m),
-        ),
         (exercises.figure_of_merit, merit_of, lambda a, b: a["asr"] / b["asr"]),
         (exercises.few_pixels, few_pixels, lambda G, h: np.linalg.lstsq(G, h + 1, rcond=None)[0]),
     ],

@@ -24,26 +24,6 @@ def _ranking_rows(answer) -> None:
             )
 
 
-def _two_class_perturbation(answer) -> None:
-    from .least_distance import least_distance
-
-    weight = np.array([[1.0, 2.0, -1.0], [0.0, 1.0, 1.0]])
-    bias, image = np.array([0.5, -0.2]), np.array([0.2, 0.4, 0.1])
-    given = np.asarray(answer(weight, bias, image, 1, 0.1), float)
-    assert given.shape == image.shape, "the answer is a perturbation with the shape of the image"
-    logits = weight @ (image + given) + bias
-    assert np.isclose(logits[1] - logits[0], 0.1), "the target must lead by exactly the margin"
-    # sqrt(0.24) to nine digits: the specification's oracle.
-    assert np.isclose(np.linalg.norm(given), 0.489897948), "there is a shorter one"
-    rng = np.random.default_rng(1)
-    for _ in range(20):
-        weight, bias, image = rng.normal(size=(2, 7)), rng.normal(size=2), rng.random(7)
-        row = weight[0] - weight[1]
-        exact, _ = least_distance(row[None], [0.3 - row @ image - bias[0] + bias[1]])
-        given = np.asarray(answer(weight, bias, image, 0, 0.3), float)
-        assert np.allclose(given, exact), "an order that holds already needs no perturbation"
-
-
 def _figure_of_merit(answer) -> None:
     same = {"asr": 0.5, "l1": 3.0, "l2": 2.0, "linf": 0.4}
     assert np.isclose(answer(same, same), 1), "an attack compared with itself has merit 1"
@@ -75,11 +55,6 @@ ranking_rows = Exercise(
     "Ranking matrix",
     _ranking_rows,
     "K - 1 rows compare neighbors in the order, the others the last target with each non-target.",
-)
-two_class_perturbation = Exercise(
-    "The shortest perturbation for two classes",
-    _two_class_perturbation,
-    "One inequality row @ delta >= missing: go along the row, as far as needed, never backwards.",
 )
 figure_of_merit = Exercise(
     "Figure of merit",

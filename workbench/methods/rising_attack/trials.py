@@ -15,7 +15,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from workbench.steps import Step, Steps, part
+from workbench.steps import Step, Steps, part, run
 
 from . import digits, glyphs
 from ._checks import choice
@@ -70,6 +70,11 @@ def subject_steps(data: str, seed: int = 0) -> Steps[Subject]:
     return _SUBJECTS[data, seed]
 
 
+def subject(data: str, seed: int = 0) -> Subject:
+    """`subject_steps`, run to the end."""
+    return run(subject_steps(data, seed))
+
+
 @dataclass(eq=False)
 class Trial:
     """An attack on one image, finished, stopped or under way; `snapshots` grows while it runs.
@@ -115,6 +120,13 @@ def trial_steps(
         subject.model, image[None], torch.tensor([list(order)]), method, labels=[label], **options
     )
     return _follow(trial, steps)
+
+
+def run_trial(
+    subject: Subject, index: int, order: Sequence[int], method: str = "rising", **options: Any
+) -> Trial:
+    """`trial_steps`, run to the end."""
+    return run(trial_steps(subject, index, order, method, options))
 
 
 def _follow(trial: Trial, steps: Steps[AttackResult]) -> Steps[Trial]:

@@ -15,8 +15,11 @@ from typing import Any
 import holoviews as hv
 import numpy as np
 import panel as pn
+import torch
+from torch import nn
 
 from workbench.explorer import Explorer
+from workbench.steps import run
 from workbench.theme import CYCLE, DIVERGING_MAP, INK, MUTED, OKABE_ITO, Html, table_html
 from workbench.widgets import images
 from workbench.widgets.perturbation_view import PerturbationView, picture_png
@@ -24,11 +27,14 @@ from workbench.widgets.perturbation_view import PerturbationView, picture_png
 from . import live, study
 from .ablations import FULL, Ablations, Nested, Widths
 from .experiments import TITLES, Anchor, Bench, TunedBench
-from .jacobian import adversarial_jacobian, forward
-from .least_distance import boxed_least_distance
+from .jacobian import forward
 from .merit import figure_of_merit, merit_text
-from .ranking import gaps, non_targets, row_classes
+from .mixer import spectrum_chart
+from .polytope import legend_html, polytope_chart
 from .records import AttackResult
+from .sqp import RisingOptions
+from .subspace import Program, linearize, plane_steps
+from .trials import Trial
 
 COLORS = {
     "rising": OKABE_ITO["vermillion"], "quad": OKABE_ITO["blue"], "cw": OKABE_ITO["green"],
@@ -92,7 +98,7 @@ def _lines(
     dots = hv.Scatter(rows, x, [y, "color", "marker"])
     dots = dots.opts(color="color", marker="marker", size=7)
     place = {"legend_position": legend} if legend else {}
-    return hv.Overlay([*lines, dots]).opts(width=400, height=270, padding=0.06, **place, **options)
+    return hv.Overlay([*lines, dots]).opts(width=315, height=250, padding=0.06, **place, **options)
 
 
 def success_chart(bench: Bench) -> hv.Overlay:
@@ -125,7 +131,7 @@ def merit_chart(bench: Bench, paired: bool = False) -> hv.Overlay:
         points[method] = ([K for K, _ in values], [value for _, value in values])
     chart = _lines(points, "K", "figure of merit of RisingAttacK")
     return (chart * hv.HLine(1.0)).opts(
-        title="Merit against each (no point: it fails)", width=400, height=270, logy=True,
+        title="Merit against each", width=315, height=250, logy=True,
         yticks=TICKS,
     )  # fmt: skip
 
@@ -201,7 +207,7 @@ def iteration_charts(bench: Bench, K: int | None = None) -> hv.Layout:
         options = {"color": color, "line_width": 1.2, "alpha": 0.7, "logy": log}
         drawn.append(
             hv.Path(paths, ["iteration", label]).opts(
-                title=f"{title}, K = {K}", width=400, height=250, show_grid=True, **options
+                title=f"{title}, K = {K}", width=315, height=230, show_grid=True, **options
             )
         )
     return hv.Layout(drawn).opts(shared_axes=False, toolbar=None).cols(3)
@@ -354,38 +360,28 @@ def defense_chart(curves: dict[str, Any]) -> hv.Layout:
     )  # fmt: skip
 
 
-@needs_result
-def singular_vectors(bench: Bench, K: int | None = None, image: int = 0, n: int = 12) -> Any:
-    """The first program of an attack: right singular vectors as images, spectrum, coefficients z.
+def first_program(bench: Bench, K: int | None = None, image: int = 0) -> Program:
+    """The program of the first step on an image, for an order of K (the longest by default)."""
+    problem, K = bench.problem, bench.K[-1] if K is None else K
+    x, order = problem.x[image], bench.targets[K][image].tolist()
+    return linearize(problem.models[0], x, torch.zeros_like(x), order, RisingOptions())
+
+
+def singular_vectors(program: Program, n: int = 12) -> hv.Layout:
+    """Spectrum, coefficients z, and the first n right singular vectors as images.
 
     The box acts on the solution, so the vectors are those on the pixels that it leaves free.
     """
-    problem, K = bench.problem, bench.K[-1] if K is None else K
-    model, x, targets = problem.models[0], problem.x[[image]], bench.targets[K][[image]]
-    logits = forward(model, x)
-    rows = row_classes(targets, non_targets(targets, logits.shape[1]))
-    G = adversarial_jacobian(model, x, *rows)[0].double().numpy()
-    h = (0.05 - gaps(logits, *rows))[0].double().numpy()
-    pixels = x.flatten().double().numpy()
-    solution = boxed_least_distance(G, h, -pixels, 1 - pixels)
-    V, sigma, z = solution.right_vectors, solution.singular_values, solution.coefficients
-    number = np.arange(1, len(sigma) + 1)
-    spectrum = hv.Curve((number, sigma), "singular vector", "singular value").opts(
-        title=f"Spectrum, K = {K}", width=360, height=250, color=INK
-    )
-    weights = hv.Spikes((number, z), "singular vector", "coefficient z").opts(
-        title="Solution: δ = V z", width=360, height=250, color=OKABE_ITO["vermillion"],
-        line_width=max(1.0, 4 - len(z) / 30),
-    )  # fmt: skip
-    side, shown = x.shape[-1], min(n, V.shape[1])
+    solution = program.solution
+    side, shown = program.image.shape[-1], min(n, program.rank)
     columns = min(6, shown)
     sheet = np.full((-(-shown // columns) * (side + 1), columns * (side + 1)), np.nan)
     for k in range(shown):
-        tile = np.full(len(pixels), np.nan)
-        tile[solution.free] = V[:, k] / np.abs(V[:, k]).max()
+        vector = np.where(solution.free, program.direction(k), np.nan)
         row, column = divmod(k, columns)
         top, left = row * (side + 1), column * (side + 1)
-        sheet[top : top + side, left : left + side] = tile.reshape(side, side)
+        tile = (vector / np.nanmax(np.abs(vector))).reshape(program.image.shape)[0]
+        sheet[top : top + side, left : left + side] = tile
     height, width = sheet.shape
     tiles = hv.Image(sheet, ["column", "row"], "share of the largest entry",
                      bounds=(0, 0, width, height)).opts(
@@ -393,7 +389,18 @@ def singular_vectors(bench: Bench, K: int | None = None, image: int = 0, n: int 
         xaxis=None, yaxis=None, tools=[],
         title=f"First {shown} right singular vectors (blue −, red +, blank: at a bound)",
     )  # fmt: skip
-    return hv.Layout([spectrum, weights, tiles]).opts(shared_axes=False, toolbar=None).cols(2)
+    charts = hv.Layout([*spectrum_chart(program), tiles])
+    return charts.opts(shared_axes=False, toolbar=None).cols(2)
+
+
+def attack_plane(model: nn.Module, trial: Trial, zoom: float = 1.0) -> pn.viewable.Viewable:
+    """The way of a finished attack, in a plane through the solution of its last program."""
+    last = trial.snapshots[trial.best].delta[0]
+    program = linearize(model, trial.image, last, trial.order, RisingOptions())
+    deltas = [snapshot.delta[0] for snapshot in trial.snapshots]
+    plane = run(plane_steps(model, program, deltas, zoom=zoom))
+    chart = polytope_chart(plane, "The attack's way to the wanted order")
+    return pn.Row(chart, pn.pane.HTML(legend_html(len(trial.order)), width=380))
 
 
 def monitor(partial: study.RisingAttackStudy) -> Any:
@@ -421,7 +428,9 @@ VIEWS = {
     "Claims": lambda s: pn.pane.HTML(s.claims._repr_html_()),
     "Orders of length K": lambda s: _column(k_curve(s.bench), bench_table(s.bench)),
     "One attack": lambda s: _column(gallery(s.bench), iteration_charts(s.bench)),
-    "Singular vectors": lambda s: _column(singular_vectors(s.bench), nested_chart(s.nested)),
+    "Singular vectors": lambda s: _column(
+        singular_vectors(first_program(s.bench)), nested_chart(s.nested)
+    ),
     "Ablations": lambda s: _column(ablation_panel(s.ablations), ablation_panel(s.long_ablations)),
     "Tuned, and peers": lambda s: _column(tuned_table(s.tuned), anchor_table(s.anchor)),
     "Networks": lambda s: _column(
