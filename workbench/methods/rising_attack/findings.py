@@ -302,11 +302,15 @@ def _long(study: RisingAttackStudy) -> list[Claim]:
     parts = [r for name, r in results.get("tau", {}).items() if not name.startswith("1,")]
     partial = np.concatenate([_success(r) for r in parts]) if parts else None
     rivals = results.get("rivals", {})
+    whole = results.get("tau", {}).get("1, full steps")
     return [
         judge(
             "partial_steps",
-            "Demanding a part of each violation fails at K = 20: success at tau = 0.5 and 0.3",
+            "Full steps that demand a part of each violation fail at K = 20: success at tau = 0.5 "
+            "and 0.3",
             partial, at_most=0.05, over="attacks",
+            note="" if whole is None else f"At tau = 1 full steps reach {100 * whole.asr:.0f} %, "
+            "so it is the line search that is missing.",
         ),
         judge(
             "rivals",
