@@ -57,8 +57,8 @@ def test_every_chart_draws_and_its_axes_are_named(finished):
         "widths": (views.width_chart(widths), "features"),
         "nested": (views.nested_chart(finished.nested), "optimal ℓ2"),
         "defense": (views.defense_chart({"smoothed": curve}), "budget ε [ℓ2]"),
-        "vectors": (views.singular_vectors(views.first_program(bench)), "coefficient z [l2]"),
-        "spectrum": (views.singular_vectors(views.first_program(bench, 1)), "singular value [logits per l2]"),
+        "vectors": (views.first_step(bench), "coefficient z [l2]"),
+        "spectrum": (views.first_step(bench, 1), "singular value [logits per l2]"),
     }
     for name, (chart, label) in charts.items():
         assert label in labels(chart), name

@@ -43,7 +43,6 @@ COLORS = {
 MARKERS = {"rising": "circle", "quad": "square", "cw": "triangle", "ad": "diamond"}
 NORMS = {"l1": "ℓ1", "l2": "ℓ2", "linf": "ℓ∞"}
 PERCENT = "success rate [%]"
-TICKS = [m * 10.0**e for e in range(-2, 4) for m in (1, 2, 5)]  # of logarithmic axes
 
 
 def needs_result(view: Callable[..., Any]) -> Callable[..., Any]:
@@ -97,7 +96,8 @@ def _lines(
     ]
     dots = hv.Scatter(rows, x, [y, "color", "marker"])
     dots = dots.opts(color="color", marker="marker", size=7)
-    place = {"legend_position": legend} if legend else {}
+    clear = {"background_fill_alpha": 0.4}  # lines stay visible under it
+    place = {"legend_position": legend, "legend_opts": clear} if legend else {}
     return hv.Overlay([*lines, dots]).opts(width=315, height=250, padding=0.06, **place, **options)
 
 
@@ -129,18 +129,17 @@ def merit_chart(bench: Bench, paired: bool = False) -> hv.Overlay:
         ]
         values = [(K, value) for K, value in values if math.isfinite(value)]
         points[method] = ([K for K, _ in values], [value for _, value in values])
-    chart = _lines(points, "K", "figure of merit of RisingAttacK")
+    chart = _lines(points, "K", "figure of merit")
     return (chart * hv.HLine(1.0)).opts(
-        title="Merit against each", width=315, height=250, logy=True,
-        yticks=TICKS,
-    )  # fmt: skip
+        title="Merit against each", width=315, height=250, ylim=(0, None)
+    )
 
 
 def time_chart(bench: Bench) -> hv.Overlay:
     """Processor seconds of one core for all images of one network, against K."""
     n = len(bench.problem.models)
     times = {m: (bench.K, [bench.all(m, K).seconds / n for K in bench.K]) for m in TITLES}
-    return _lines(times, "K", "time a network [s, one core]", title="Time", logy=True, yticks=TICKS)
+    return _lines(times, "K", "time a network [s, one core]", title="Time", ylim=(0, None))
 
 
 @needs_result
@@ -193,7 +192,7 @@ def iteration_charts(bench: Bench, K: int | None = None) -> hv.Layout:
     charts = [
         ("violation", "total violation [logits]", "Violation", True),
         ("norm", "ℓ2 of the perturbation", "Length", False),
-        ("alpha", "fraction of the step taken", "Line search (0: finished)", False),
+        ("alpha", "mean fraction of the step", "Line search, mean", False),
         ("free_pixels", "free pixels", "Pixels not at a bound", False),
         ("active_rows", "active inequalities", "Rows with a multiplier", False),
     ]
@@ -202,6 +201,8 @@ def iteration_charts(bench: Bench, K: int | None = None) -> hv.Layout:
         values = trace[name][1:] if name in ("alpha", "free_pixels", "active_rows") else trace[name]
         start = len(trace[name]) - len(values)
         floor = 1e-3 if log else -np.inf  # a violation of 0 has no place on a logarithmic axis
+        if name == "alpha":  # a few values each: single lines would hide each other
+            values = values.mean(1, keepdims=True)
         x = np.arange(start, start + len(values))
         paths = [np.c_[x, np.maximum(values[:, i], floor)] for i in range(values.shape[1])]
         options = {"color": color, "line_width": 1.2, "alpha": 0.7, "logy": log}
@@ -360,13 +361,6 @@ def defense_chart(curves: dict[str, Any]) -> hv.Layout:
     )  # fmt: skip
 
 
-def first_program(bench: Bench, K: int | None = None, image: int = 0) -> Program:
-    """The program of the first step on an image, for an order of K (the longest by default)."""
-    problem, K = bench.problem, bench.K[-1] if K is None else K
-    x, order = problem.x[image], bench.targets[K][image].tolist()
-    return linearize(problem.models[0], x, torch.zeros_like(x), order, RisingOptions())
-
-
 def singular_vectors(program: Program, n: int = 12) -> hv.Layout:
     """Spectrum, coefficients z, and the first n right singular vectors as images.
 
@@ -393,14 +387,28 @@ def singular_vectors(program: Program, n: int = 12) -> hv.Layout:
     return charts.opts(shared_axes=False, toolbar=None).cols(2)
 
 
-def attack_plane(model: nn.Module, trial: Trial, zoom: float = 1.0) -> pn.viewable.Viewable:
+@needs_result
+def first_step(bench: Bench, K: int | None = None, image: int = 0) -> hv.Layout:
+    """Singular vectors of the first step on an image, for an order of K (default: the longest)."""
+    problem, K = bench.problem, bench.K[-1] if K is None else K
+    x, order = problem.x[image], bench.targets[K][image].tolist()
+    options = RisingOptions()
+    program = linearize(problem.models[0], x, torch.zeros_like(x), order, options)
+    return singular_vectors(program)
+
+
+def attack_plane(model: nn.Module, trial: Trial, close_up: float = 16.0) -> pn.viewable.Viewable:
     """The way of a finished attack, in a plane through the solution of its last program."""
     last = trial.snapshots[trial.best].delta[0]
     program = linearize(model, trial.image, last, trial.order, RisingOptions())
     deltas = [snapshot.delta[0] for snapshot in trial.snapshots]
-    plane = run(plane_steps(model, program, deltas, zoom=zoom))
-    chart = polytope_chart(plane, "The attack's way to the wanted order")
-    return pn.Row(chart, pn.pane.HTML(legend_html(len(trial.order)), width=380))
+    titles = {1.0: "The attack's whole way", close_up: f"Its end, {close_up:g} times closer"}
+    charts = [
+        polytope_chart(run(plane_steps(model, program, deltas, zoom=zoom)), title)
+        for zoom, title in titles.items()
+    ]
+    both = hv.Layout(charts).opts(shared_axes=False, toolbar=None)
+    return pn.Column(both, pn.pane.HTML(legend_html(len(trial.order))))
 
 
 def monitor(partial: study.RisingAttackStudy) -> Any:
@@ -428,9 +436,7 @@ VIEWS = {
     "Claims": lambda s: pn.pane.HTML(s.claims._repr_html_()),
     "Orders of length K": lambda s: _column(k_curve(s.bench), bench_table(s.bench)),
     "One attack": lambda s: _column(gallery(s.bench), iteration_charts(s.bench)),
-    "Singular vectors": lambda s: _column(
-        singular_vectors(first_program(s.bench)), nested_chart(s.nested)
-    ),
+    "Singular vectors": lambda s: _column(first_step(s.bench), nested_chart(s.nested)),
     "Ablations": lambda s: _column(ablation_panel(s.ablations), ablation_panel(s.long_ablations)),
     "Tuned, and peers": lambda s: _column(tuned_table(s.tuned), anchor_table(s.anchor)),
     "Networks": lambda s: _column(
