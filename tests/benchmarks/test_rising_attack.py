@@ -9,7 +9,7 @@ import time
 import pytest
 import torch
 
-from workbench.methods.rising_attack.attack import attack
+from workbench.methods.rising_attack.attacks import attack
 from workbench.methods.rising_attack.digits import held_out_digits, load_digits_model
 from workbench.methods.rising_attack.glyphs import held_out_glyphs, load_glyph_model
 from workbench.methods.rising_attack.networks import attackable, one_thread

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import nn
 
-from workbench.methods.rising_attack.attack import attack
+from workbench.methods.rising_attack.attacks import attack
 from workbench.methods.rising_attack.baselines import (
     TargetFeatures,
     ad_distribution,

@@ -7,7 +7,7 @@ from scipy.stats import binomtest, norm
 from torch import nn
 
 from workbench.methods.rising_attack import defense
-from workbench.methods.rising_attack.attack import attack
+from workbench.methods.rising_attack.attacks import attack
 from workbench.methods.rising_attack.defense import (
     ABSTAIN,
     Smoothed,

@@ -10,7 +10,7 @@ from PIL import Image
 from torch import nn
 
 from workbench.methods.rising_attack import peers
-from workbench.methods.rising_attack.attack import attack
+from workbench.methods.rising_attack.attacks import attack
 from workbench.methods.rising_attack.loaders import (
     IMAGENET_MEAN,
     IMAGENET_STD,

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from workbench.methods.rising_attack import peers
-from workbench.methods.rising_attack.attack import attack
+from workbench.methods.rising_attack.attacks import attack
 from workbench.methods.rising_attack.digits import held_out_digits, load_digits_model
 from workbench.methods.rising_attack.networks import attackable
 from workbench.methods.rising_attack.ranking import achieved, random_targets

@@ -38,7 +38,7 @@ __getattr__, __dir__, __all__ = lazy.attach(
     submodules=["exercises", "experiments", "study", "views"],
     submod_attrs={
         "study": ["Parameters", "RisingAttackStudy", "run", "steps"],
-        "attack": ["attack_steps"],
+        "attacks": ["attack", "attack_steps"],
         "ranking": ["achieved", "random_targets", "rank_matrix"],
         "least_distance": ["boxed_least_distance", "least_distance"],
         "jacobian": ["adversarial_jacobian"],

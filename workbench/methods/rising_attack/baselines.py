@@ -274,7 +274,7 @@ def tune_steps(
     Learning rates for digits: .02, .05, .1. margins: tried for "quad" alone. The setting is chosen
     on the images it is reported on, in the baseline's favor. Each `Step` carries the best so far.
     """
-    from .attack import attack_steps
+    from .attacks import attack_steps
 
     margins = tuple(margins) if method == "quad" else (0.2,)
     grid = list(product(lrs, coefs, iterations, margins))

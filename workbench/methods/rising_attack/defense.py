@@ -268,7 +268,7 @@ def curves_steps(
     probabilities; certificates hold for the majority vote. An order that these attacks do not find
     may exist: long ones rarely survive fresh noise. Each `Step` carries the curves so far.
     """
-    from .attack import attack
+    from .attacks import attack
 
     eps = np.asarray(eps, float)
     if not attacks or not smoothed_attacks:

@@ -24,7 +24,7 @@ from workbench.parameters import Parameters
 from workbench.steps import Step, Steps, part, together
 
 from . import baselines, digits, glyphs, peers
-from .attack import METHODS, attack_steps
+from .attacks import METHODS, attack_steps
 from .networks import accuracy, attackable, one_thread
 from .ranking import random_targets
 from .records import AttackResult

@@ -19,7 +19,7 @@ from workbench.steps import Step, Steps, part, run
 
 from . import digits, glyphs
 from ._checks import choice
-from .attack import METHODS, attack, attack_steps
+from .attacks import METHODS, attack, attack_steps
 from .networks import Classifier, attackable
 from .records import AttackResult, Snapshot
 

@@ -452,7 +452,7 @@ def explorer(parameters: study.Parameters | None = None) -> Explorer:
 
 def thumbnail() -> bytes:
     """The gallery's picture: clean, perturbation and attacked glyph at K = 10 (PNG, 800 x 272)."""
-    from .attack import attack
+    from .attacks import attack
     from .glyphs import N_CLASSES, held_out_glyphs, load_glyph_model
     from .ranking import random_targets
 

@@ -12,7 +12,7 @@ from sklearn.isotonic import IsotonicRegression
 from torch import nn
 
 from workbench.methods.rising_attack import _checks
-from workbench.methods.rising_attack.attack import attack, attack_steps
+from workbench.methods.rising_attack.attacks import attack, attack_steps
 from workbench.methods.rising_attack.ranking import achieved, random_targets, rank_matrix
 from workbench.methods.rising_attack.records import AttackResult, Snapshot
 from workbench.methods.rising_attack.sqp import RisingOptions, linear_programs, rising_steps
