@@ -10,12 +10,12 @@ import numpy as np
 import pytest
 import torch
 
-from workbench.methods.neural_cpm._threads import one_thread
 from workbench.methods.neural_cpm.closure import CellSorting, Hybrid
 from workbench.methods.neural_cpm.generators import simulate
 from workbench.methods.neural_cpm.hamiltonian import NeuralEnergy, NeuralHamiltonian
 from workbench.methods.neural_cpm.sampling import ParallelSampler
 from workbench.methods.neural_cpm.training import train_many
+from workbench.numerics.threads import one_thread
 
 pytestmark = pytest.mark.benchmark
 CHAINS, PROPOSALS = 8, 40

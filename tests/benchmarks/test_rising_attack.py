@@ -12,8 +12,9 @@ import torch
 from workbench.methods.rising_attack.attacks import attack
 from workbench.methods.rising_attack.digits import held_out_digits, load_digits_model
 from workbench.methods.rising_attack.glyphs import held_out_glyphs, load_glyph_model
-from workbench.methods.rising_attack.networks import attackable, one_thread
+from workbench.methods.rising_attack.networks import attackable
 from workbench.methods.rising_attack.ranking import random_targets
+from workbench.numerics.threads import one_thread
 
 pytestmark = pytest.mark.benchmark
 SLOWER = 2.0  # how much slower a machine may be than the one on which the targets were set

@@ -5,13 +5,13 @@ import pytest
 import torch
 
 from workbench.methods.neural_cpm import training
-from workbench.methods.neural_cpm._threads import one_thread
 from workbench.methods.neural_cpm.baselines import ConvolutionalHamiltonian
 from workbench.methods.neural_cpm.closure import CellSorting, Hybrid
 from workbench.methods.neural_cpm.energy import contact_counts
 from workbench.methods.neural_cpm.ensemble import Ensemble
 from workbench.methods.neural_cpm.hamiltonian import PAPER_ARCHITECTURES, NeuralHamiltonian
 from workbench.methods.neural_cpm.training import Pictures, rotated, train, train_many, train_steps
+from workbench.numerics.threads import one_thread
 from workbench.steps import Cancelled, Step, run, together
 
 KIND = np.array([0, 1, 1, 1, 2, 2, 2])

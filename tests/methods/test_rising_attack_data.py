@@ -5,7 +5,8 @@ import pytest
 import torch
 
 from workbench.methods.rising_attack import digits, glyphs, networks
-from workbench.methods.rising_attack.networks import accuracy, attackable, one_thread
+from workbench.methods.rising_attack.networks import accuracy, attackable
+from workbench.numerics.threads import one_thread
 from workbench.steps import run
 
 

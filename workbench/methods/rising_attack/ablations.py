@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from torch import Tensor, nn
 
+from workbench.numerics.threads import one_thread
 from workbench.parameters import Parameters
 from workbench.steps import Step, Steps, part
 
@@ -30,7 +31,7 @@ from .experiments import (
 )
 from .jacobian import adversarial_jacobian, forward
 from .least_distance import boxed_least_distance, least_distance
-from .networks import accuracy, attackable, one_thread
+from .networks import accuracy, attackable
 from .ranking import gaps, non_targets, random_targets, rank_matrix, row_classes
 from .records import AttackResult
 

@@ -20,12 +20,13 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from workbench.numerics.threads import one_thread
 from workbench.parameters import Parameters
 from workbench.steps import Step, Steps, part, together
 
 from . import baselines, digits, glyphs, peers
 from .attacks import METHODS, attack_steps
-from .networks import accuracy, attackable, one_thread
+from .networks import accuracy, attackable
 from .ranking import random_targets
 from .records import AttackResult
 

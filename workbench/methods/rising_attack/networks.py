@@ -25,6 +25,7 @@ from torch import Tensor, nn
 
 from workbench.data import cache_folder
 from workbench.numerics.optimizers import Adam
+from workbench.numerics.threads import one_thread
 from workbench.steps import Step, Steps
 
 
@@ -136,17 +137,6 @@ def attackable(
     turn = np.array([(classes[:i] == c).sum() for i, c in enumerate(classes)])
     rank = np.lexsort(([order[c] for c in classes], turn))
     return torch.from_numpy(found[rank[:n]])
-
-
-@contextmanager
-def one_thread() -> Iterator[None]:
-    """Inside, torch works on the calling thread alone; after, as before."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(before)
 
 
 @contextmanager

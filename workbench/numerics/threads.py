@@ -1,8 +1,8 @@
-"""Torch on few cores: one thread for each small product, and several long computations at a time.
+"""Torch on few cores: one thread for each small product.
 
 The products of small maps are too small to share between threads, and splitting them would make
-results depend on the number of cores. Independent computations are shared out instead. Networks of
-the paper's size use what torch is set to. The engine has threads of its own (`ensemble`).
+results depend on the number of cores; independent computations are shared out instead
+(`steps.together`). Networks of a paper's size use what torch is set to.
 """
 
 from __future__ import annotations
