@@ -44,7 +44,7 @@ __getattr__, __dir__, __all__ = lazy.attach(
         "jacobian": ["adversarial_jacobian"],
         "merit": ["figure_of_merit"],
         "records": ["AttackResult", "Snapshot"],
-        "digits": ["load_digits_model"],
+        "digits": ["held_out_digits", "load_digits_model"],
         "glyphs": ["glyph94", "load_glyph_model"],
         "views": ["explorer"],
     },
