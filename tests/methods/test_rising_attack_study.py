@@ -68,7 +68,8 @@ def test_a_claim_whose_experiment_did_not_run_is_not_tested(finished):
     for claim in (
         "long_orders", "longer_than_quad", "shorter_than_quad", "shorter_than_cw", "merit_tuned",
         "anchor", "anchor_speed", "span", "rank_needed", "random_directions", "line_search", "box",
-        "partial_steps", "rivals", "width", "adversarial_training", "certificate",
+        "partial_steps", "rivals", "width", "adversarial_training", "certificate", "success_tuned",
+        "equal_time", "digits_success_tuned",
     ):  # fmt: skip
         assert found[claim] == "not tested", claim
     assert found["nested_linear"] == "holds"
@@ -99,19 +100,130 @@ def test_claims_fail_when_the_measurements_say_so(finished, rising, quad, shorte
     assert (found["digits_shorter"], found["merit_quad"]) == (shorter, merit)
 
 
+def of_networks(bench, K, **results):
+    """The bench with made-up results at one K: method -> a result for each network."""
+    empty = [result([0, 0], [0.0, 0.0])] * len(results["rising"])
+    made_up = {(m, K): results.get(m, empty) for m in experiments.TITLES}
+    models = bench.problem.models[:1] * len(results["rising"])
+    problem = replace(bench.problem, models=models)
+    return replace(bench, problem=problem, targets={K: bench.targets[K]}, results=made_up)
+
+
 def test_norms_are_compared_on_images_where_both_succeed(finished):
-    results = {("rising", 1): [result([1, 1], [1.0, 9.0])], ("quad", 1): [result([1, 0], [2.0, 0])]}
-    bench = replace(finished.bench, results=results)
-    assert findings.paired_ratio(bench, 1, "quad") == pytest.approx(0.5)
-    assert findings.merit(bench, 1, "quad") == pytest.approx(2 * 2 / 5)
+    bench = of_networks(
+        finished.bench, 1, rising=[result([1, 1], [1.0, 9.0])], quad=[result([1, 0], [2.0, 0])]
+    )
+    assert findings.by_length(bench, findings.ratio_to("quad")) == pytest.approx(0.5)
+    assert findings.by_length(bench, findings.merit_over("quad")) == pytest.approx(2 * 2 / 5)
+
+
+def test_several_networks_give_a_mean_and_an_interval_over_them(finished):
+    bench = of_networks(
+        finished.bench, 3,
+        rising=[result([1, 1], [1.0, 1.0]), result([1, 0], [3.0, 0.0])],
+        quad=[result([1, 1], [2.0, 2.0]), result([1, 1], [4.0, 2.0])],
+    )  # fmt: skip
+    ratios = findings.by_length(bench, findings.ratio_to("quad"))
+    assert ratios.tolist() == [[0.5, 0.75]]
+    assert findings.by_length(bench, findings.ratio_to("quad"), most=2).shape == (0, 2)
+    claim = findings.judge("ratio", "", ratios, each_at_most=0.7, over="lengths K")
+    assert (claim.verdict, claim.measured, claim.n, claim.over) == ("holds", 0.625, 2, "networks")
+    assert 0.5 <= claim.low < claim.high <= 0.75
+    alone = findings.judge("ratio", "", ratios[:, :1], each_at_most=0.7, over="lengths K")
+    assert (alone.measured, alone.n, alone.over) == (0.5, 1, "lengths K")
+
+
+def test_each_length_is_judged_by_itself(finished):
+    values = np.array([[0.3, 0.3], [0.1, 0.12], [np.nan, np.nan]])  # the mean would pass
+    claim = findings.judge("gap", "", values, each_at_least=0.15, over="lengths K")
+    assert claim.verdict == "fails" and claim.measured == pytest.approx(0.205)
+
+
+def test_a_tie_with_a_tuned_baseline_holds_and_a_worse_rate_fails():
+    def verdict(own, their):
+        settings = {"lr": 1, "coef": 1, "iters": 1, "search_steps": 1, "margin": 1}
+        tuned = experiments.TunedBench(
+            [20], {("quad", 20): experiments.baselines.Tuned(settings, result(their, their), [])},
+            {("rising", 20): result(own, own)},
+        )  # fmt: skip
+        return verdicts(study.RisingAttackStudy(small(), tuned=tuned))["success_tuned"]
+
+    assert verdict([1, 0], [0, 1]) == "holds" and verdict([1, 0], [1, 1]) == "fails"
+
+
+def test_equal_time_gives_baselines_the_seconds_of_the_attack(finished):
+    bench, parameters = finished.bench, small()
+    slow = replace(bench.results["rising", 3][0], seconds=2.0)
+    other = {m: replace(bench.results[m, 3][0], seconds=0.5) for m in ("quad", "cw")}
+    results = {**bench.results, ("rising", 3): [slow], **{(m, 3): [r] for m, r in other.items()}}
+    equal = work.run(experiments.equal_time_steps(parameters, replace(bench, results=results)))
+    assert equal.K == 3 and equal.iterations == {"rising": 3, "quad": 48, "cw": 48}
+    assert len(equal.results["quad"].trace["norm"]) == 49  # the start and 48 iterations
+    made_up = study.RisingAttackStudy(parameters, equal_time=equal)
+    claim = {c.id: c for c in findings.claims(made_up)}["equal_time"]
+    assert claim.n == 2 and "48 iterations" in claim.note
+    endless = {**results, ("rising", 3): [replace(slow, seconds=1e6)]}
+    steps = experiments.equal_time_steps(parameters, replace(bench, results=endless))
+    assert f"{experiments.MOST_ITERATIONS} iterations" in next(steps).message
+    steps.close()
+
+
+def test_the_certificate_is_judged_image_by_image():
+    from workbench.methods.rising_attack.defense import Curve
+
+    def verdict(norms, radius):
+        curve = Curve(0.9, np.zeros(1), {"a": np.array(norms)}, np.zeros(1), np.array(radius))
+        return verdicts(study.RisingAttackStudy(small(), defense={"smoothed": curve}))[
+            "certificate"
+        ]
+
+    assert verdict([0.5, 0.9, np.inf], [0.4, 0.0, 0.3]) == "holds"
+    assert verdict([0.5, 5.0, np.inf], [0.4, 5.1, 0.3]) == "fails"  # the means would hide it
+    assert verdict([np.inf, 0.1], [0.4, 0.0]) == "not tested"
+
+
+def test_an_image_that_needs_no_attack_does_not_divide_by_zero():
+    from workbench.methods.rising_attack.defense import Curve
+
+    plain, hard = (Curve(0.9, np.zeros(1), {"a": np.array(n)}) for n in ([0.0, 1.0], [0.5, 2.0]))
+    made_up = study.RisingAttackStudy(
+        small(), defense={"plain": plain, "adversarially trained": hard}
+    )
+    claim = {c.id: c for c in findings.claims(made_up)}["adversarial_training"]
+    assert (claim.measured, claim.n) == (2.0, 1)
+
+
+def test_every_note_says_whose_threshold_it_is_and_no_statement_leans_on_another(finished):
+    for claim in finished.claims:
+        assert ("hreshold ours" in claim.note) != (findings.SPEC in claim.note), claim.id
+        assert claim.statement.split()[0] not in ("And", "There", "Nor", "In"), claim.statement
+
+
+def test_limits_of_jobs_end_with_the_last_job_even_if_nobody_takes_the_result(finished):
+    import warnings
+
+    from threadpoolctl import threadpool_info
+
+    def state():
+        blas = [m["num_threads"] for m in threadpool_info() if m["user_api"] == "blas"]
+        return blas, list(warnings.filters), experiments._jobs
+
+    before = state()
+    steps = study.steps(small())
+    while not (step := next(steps)).data or not step.data.bench or not step.data.bench.results:
+        pass
+    with experiments.job_limits(), experiments.job_limits():
+        assert set(state()[0]) == {1}
+    steps.close()
+    assert state() == before
 
 
 def test_attacks_that_all_fail_leave_nothing_to_compare(finished):
     nothing = result([0, 0], [0.0, 0.0])
     results = {(m, K): [nothing] for m in experiments.TITLES for K in (1, 3)}
+    settings = {"lr": 1, "coef": 1, "iters": 1, "search_steps": 1, "margin": 1}
     tuned = experiments.TunedBench(
-        [20], {("quad", 20): experiments.baselines.Tuned({"lr": 1, "coef": 1, "iters": 1,
-                                                          "margin": 1}, nothing, [])},
+        [20], {("quad", 20): experiments.baselines.Tuned(settings, nothing, [])},
         {("rising", 20): nothing},
     )  # fmt: skip
     anchor = experiments.Anchor(dict.fromkeys(
@@ -129,9 +241,15 @@ def test_falls_of_nested_norms_are_counted_over_common_successes(finished):
     results = dict(finished.bench.results)
     results["rising", 1] = [result([1, 1], [1.0, 2.0])]
     results["rising", 3] = [result([1, 1], [0.9, 2.5])]
-    assert findings.falls(replace(finished.bench, results=results)).tolist() == [1.0, 0.0]
+    shares, over = findings.falls(replace(finished.bench, results=results))
+    assert shares.tolist() == [1.0, 0.0] and over == "steps of K"
     results["rising", 3] = [result([0, 1], [0.0, 2.5])]
-    assert findings.falls(replace(finished.bench, results=results)).tolist() == [0.0]
+    assert findings.falls(replace(finished.bench, results=results))[0].tolist() == [0.0]
+    twice = {key: found * 2 for key, found in results.items()}
+    twice["rising", 3] = [result([1, 1], [0.9, 2.5]), result([0, 1], [0.0, 2.5])]
+    problem = replace(finished.bench.problem, models=finished.bench.problem.models * 2)
+    shares, over = findings.falls(replace(finished.bench, problem=problem, results=twice))
+    assert shares.tolist() == [0.5, 0.0] and over == "networks"
 
 
 def test_an_own_order_is_used_for_every_image_and_avoids_their_labels():
@@ -198,7 +316,22 @@ def test_ablations_change_one_part_each_and_solutions_stay_in_the_span():
     whole = found.results[""][ablations.FULL]
     assert whole.asr > found.results["rank"]["1"].asr
     assert whole.asr > found.results["directions"]["random"].asr
-    assert found.residuals.shape == (2, 3) and found.residuals.max() < 1e-8
+    assert found.residuals.shape == (2, len(ablations.SPAN_ITERATIONS), 3)
+    assert found.residuals.max() < 1e-8
+
+
+def test_the_share_outside_the_span_is_seen_where_there_is_one(monkeypatch):
+    problem = work.run(experiments.problem_steps(small(), "digits", 1, 2))
+    solve = ablations.linear_programs
+
+    def bent(*args):
+        for solution in solve(*args):
+            yield replace(solution, delta=solution.delta + 1e-3)
+
+    targets = problem.targets(3, small())
+    monkeypatch.setattr(ablations, "linear_programs", bent)
+    shares = ablations.off_span(problem.models[0], problem.x, targets, 0.05)
+    assert (shares > 1e-4).all()
 
 
 def test_the_optimum_of_nested_orders_never_falls_on_a_linear_model():
@@ -217,12 +350,15 @@ def test_the_linear_model_reads_digits():
 
 
 def test_the_plan_follows_the_switches():
-    names = [name for name, _, _ in study._plan(study.Parameters.preset("full"))]
-    assert names == [
-        "bench", "ablations", "nested", "digits", "long_ablations", "tuned", "widths", "anchor",
-        "defense",
+    def plan(parameters):
+        return [name for name, _, _ in study._plan(parameters, None)]
+
+    assert plan(study.Parameters.preset("full")) == [
+        "bench", "equal_time", "ablations", "nested", "digits", "digits_tuned", "long_ablations",
+        "tuned", "widths", "anchor", "defense",
     ]  # fmt: skip
-    assert [name for name, _, _ in study._plan(small())] == ["bench", "nested"]
+    assert plan(study.Parameters()) == ["bench", "equal_time", "ablations", "nested", "defense"]
+    assert plan(small()) == ["bench", "nested"]
 
 
 def test_zero_means_all_or_none_for_the_attack():
@@ -296,8 +432,11 @@ def test_without_foolbox_the_anchor_says_so(monkeypatch):
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:margin = ")
 def test_the_experiments_of_the_full_preset_run_at_a_tiny_size(monkeypatch):
-    grid = {"lrs": (0.01, 0.03), "coefs": (20,), "iterations": (5,), "margins": (0.2,)}
+    grid = {
+        "lrs": (0.01, 0.03), "coefs": (20,), "iterations": (5,), "margins": (0.2,), "rounds": 2,
+    }  # fmt: skip
     monkeypatch.setattr(experiments, "GRIDS", dict.fromkeys(experiments.GRIDS, grid))
+    monkeypatch.setattr(experiments, "DIGITS_GRID", grid)
     monkeypatch.setattr(experiments, "DIGITS_IMAGES", 2)
     monkeypatch.setattr(experiments, "DIGITS_K", (1, 2))
     monkeypatch.setattr(ablations, "WIDTHS", (98, 196))
@@ -308,19 +447,27 @@ def test_the_experiments_of_the_full_preset_run_at_a_tiny_size(monkeypatch):
     tuned = work.run(experiments.tuned_steps(p, (20,), images=1))
     assert set(tuned.tuned) == {("quad", 20), ("cw", 20), ("ad", 20)}
     assert set(tuned.rising) == {("rising", 20), ("rising 40", 20)}
-    assert len(tuned.tuned["quad", 20].scores) == 2
+    assert len(tuned.tuned["quad", 20].scores) == 3
     widths = work.run(ablations.width_steps(p, images=1))
     assert widths.asr["cw"].shape == (2, 2) and (widths.accuracy > 0.5).all()
+    assert widths.deep["rising"].shape == (2,) and widths.deep_accuracy > 0.5
+    on_digits = work.run(experiments.digits_bench_steps(p))
+    digits_tuned = work.run(experiments.tuned_digits_steps(p, on_digits))
+    assert digits_tuned.K == [1, 2] and len(digits_tuned.results["cw", 2]) == 3
+    assert digits_tuned.results["rising", 1] is on_digits.results["rising", 1]
+    assert set(digits_tuned.settings) == {(m, K) for m in findings.BASELINES for K in (1, 2)}
     found = study.RisingAttackStudy(
-        p, tuned=tuned, widths=widths,
-        digits=work.run(experiments.digits_bench_steps(p)),
+        p, tuned=tuned, widths=widths, digits=on_digits, digits_tuned=digits_tuned,
         ablations=work.run(ablations.digits_ablations_steps(p)),
         long_ablations=work.run(ablations.long_ablations_steps(p, images=1)),
         anchor=work.run(experiments.anchor_steps(p, images=2)),
-        defense=work.run(ablations.defense_steps(p, images=3)),
+        defense=work.run(ablations.defense_steps(small(images=3))),
     )  # fmt: skip
     assert len(found.digits.problem.models) == 3 and found.digits.K == [1, 2]
     assert set(found.long_ablations.results) == {"", "tau", "rivals"}
     judged = {claim for claim, verdict in verdicts(found).items() if verdict != "not tested"}
-    assert {"width", "certificate", "partial_steps", "rivals", "digits_success", "span"} <= judged
+    assert {
+        "width", "adversarial_training", "partial_steps", "rivals", "digits_success", "span",
+        "digits_success_tuned",
+    } <= judged  # fmt: skip
     assert all(np.isfinite(value) for value in findings.values(found).values())

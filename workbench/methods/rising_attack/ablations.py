@@ -16,7 +16,7 @@ from torch import Tensor, nn
 
 from workbench.numerics.threads import one_thread
 from workbench.parameters import Parameters
-from workbench.steps import Step, Steps, part
+from workbench.steps import Step, Steps, part, together
 
 from . import digits, glyphs
 from .experiments import (
@@ -26,14 +26,15 @@ from .experiments import (
     Problem,
     attack_job,
     attacks_steps,
+    job_limits,
     problem_steps,
     with_random_targets,
 )
-from .jacobian import adversarial_jacobian, forward
-from .least_distance import boxed_least_distance, least_distance
+from .least_distance import least_distance
 from .networks import accuracy, attackable
-from .ranking import gaps, non_targets, random_targets, rank_matrix, row_classes
+from .ranking import random_targets, rank_matrix
 from .records import AttackResult
+from .sqp import RisingOptions, linear_programs, rising_steps
 
 if TYPE_CHECKING:
     from .defense import Curve
@@ -44,6 +45,7 @@ MARGINS = (0.5, 0.2, 0.05, 0.01, 0.001)
 RIDGE = 1.0  # of the linear classifier fitted to the digits, whose pixels are in [0, 1]
 WIDTHS = (98, 196, 392, 784, 3136)
 WIDTH_K = (5, 10, 20, 30)
+SPAN_ITERATIONS = (0, 1, 2, 4, 8)  # of an attack, whose programs are held against their span
 DEFENSE_EPS = np.linspace(0, 2.5, 51)
 
 
@@ -51,8 +53,8 @@ DEFENSE_EPS = np.linspace(0, 2.5, 51)
 class Ablations:
     """The attack with parts taken away: results[part][setting]; results[""][FULL] is ours.
 
-    residuals (2, n): share of the program's solution outside the span of the right singular
-    vectors, without the box, and with it on the free pixels.
+    residuals (2, iterates, n): share of the program's solution outside the span of the right
+    singular vectors, without the box, and with it on the free pixels; `SPAN_ITERATIONS`.
     """
 
     data: str
@@ -116,8 +118,7 @@ def ablation_steps(
         return Ablations(problem.data, K, results)
 
     ablations = yield from attacks_steps(jobs, names, make)
-    with one_thread():
-        return replace(ablations, residuals=off_span(model, problem.x, targets, p.margin))
+    return replace(ablations, residuals=off_span(model, problem.x, targets, p.margin))
 
 
 def digits_ablations_steps(p: Parameters) -> Steps[Ablations]:
@@ -137,25 +138,26 @@ def long_ablations_steps(p: Parameters, images: int = 8) -> Steps[Ablations]:
 
 
 def off_span(model: nn.Module, x: Tensor, targets: Tensor, margin: float) -> np.ndarray:
-    """(2, n) share |delta - V V' delta| / |delta| of the first program's solution outside span(V).
+    """(2, iterates, n) share |delta - V V' delta| / |delta| of a program's solution outside span V.
 
-    First without the box, then with it on the pixels that are not at a bound. V from a direct SVD
-    of the Jacobian, not from the Gram matrix with which the program was solved.
+    The programs of an attack at `SPAN_ITERATIONS` (as many as it takes), first without the box,
+    then with it on the pixels that are not at a bound. V from a direct SVD of the Jacobian, not
+    from the Gram matrix with which the program was solved.
     """
-    logits = forward(model, x)
-    rows = row_classes(targets, non_targets(targets, logits.shape[1]))
-    G = adversarial_jacobian(model, x, *rows).double().numpy()
-    h = (margin - gaps(logits, *rows)).double().numpy()
-    pixels = x.double().flatten(1).numpy()
-    shares = np.zeros((2, len(x)))
-    for i in range(len(x)):
-        for box in (0, 1):
-            lo, hi = (-pixels[i], 1 - pixels[i]) if box else (-np.inf, np.inf)
-            solution = boxed_least_distance(G[i], h[i], lo, hi)
-            delta = solution.delta[solution.free]
-            V = np.linalg.svd(G[i][:, solution.free], full_matrices=False)[2].T
-            rest = np.linalg.norm(delta - V @ (V.T @ delta))
-            shares[box, i] = rest / max(np.linalg.norm(delta), 1e-300)
+    options = RisingOptions(iters=max(SPAN_ITERATIONS) + 1, margin=margin, early_stop=False)
+    with one_thread():
+        snapshots = list(rising_steps(model, x, targets, options))
+        chosen = [s for s in snapshots if s.iteration in SPAN_ITERATIONS]
+        shares = np.zeros((2, len(chosen), len(x)))
+        for number, box in enumerate(("none", "active")):
+            boxed = replace(options, box=box)
+            for row, s in enumerate(chosen):
+                programs = linear_programs(model, x, s.delta, s.logits, targets, boxed)
+                for image, solution in enumerate(programs):
+                    delta = solution.delta[solution.free]
+                    V = np.linalg.svd(solution.G[:, solution.free], full_matrices=False)[2].T
+                    rest = np.linalg.norm(delta - V @ (V.T @ delta))
+                    shares[number, row, image] = rest / max(np.linalg.norm(delta), 1e-300)
     return shares
 
 
@@ -197,30 +199,43 @@ def nested_steps(p: Parameters, margin: float = 0.05, images: int = 24) -> Steps
 
 @dataclass(frozen=True)
 class Widths:
-    """Success by feature width: asr[method] (widths, K), accuracy (widths,)."""
+    """Success by feature width: asr[method] (widths, K), accuracy (widths,).
+
+    deep[method] (K,): the same for the deeper network, whose features are `deep_width`; None while
+    it has not been attacked. deep_accuracy: of that network.
+    """
 
     widths: np.ndarray
     K: np.ndarray
     accuracy: np.ndarray
     asr: dict[str, np.ndarray]
+    deep: dict[str, np.ndarray] | None = None
+    deep_width: int = glyphs.DEEP_FEATURES
+    deep_accuracy: float = np.nan
 
 
 def width_steps(p: Parameters, images: int = 8) -> Steps[Widths]:
-    """How many features an order needs: the glyph network at several widths (rising and CW^K)."""
+    """How many features an order needs: the glyph network at several widths (rising and CW^K).
+
+    At last the deeper network, which has fewer features than most and reads better.
+    """
     methods = ("rising", "cw")
-    shape = len(WIDTHS), len(WIDTH_K)
-    asr, right = {m: np.full(shape, np.nan) for m in methods}, np.full(len(WIDTHS), np.nan)
+    networks = [(width, False) for width in WIDTHS] + [(glyphs.DEEP_FEATURES, True)]
+    rates = np.full((len(networks), len(methods), len(WIDTH_K)), np.nan)
+    right = np.full(len(networks), np.nan)
 
     def so_far() -> Widths:
-        done = ~np.isnan(right)
-        return Widths(np.array(WIDTHS)[done], np.array(WIDTH_K), right[done],
-                      {m: a[done] for m, a in asr.items()})  # fmt: skip
+        done = ~np.isnan(right[:-1])
+        asr = {m: rates[:-1, i][done] for i, m in enumerate(methods)}
+        deep = {m: rates[-1, i] for i, m in enumerate(methods)} if right[-1] >= 0 else None
+        return Widths(np.array(WIDTHS)[done], np.array(WIDTH_K), right[:-1][done], asr, deep,
+                      deep_accuracy=float(right[-1]))  # fmt: skip
 
-    for row, width in enumerate(WIDTHS):
-        begin, size = row / len(WIDTHS), 1 / len(WIDTHS)
-        middle = begin + size / 3
-        training = glyphs.glyph_model_steps(p.seed, width)
-        model = yield from part(training, begin, middle, f"{width} features")
+    for row, (width, deep) in enumerate(networks):
+        begin, size = row / len(networks), 1 / len(networks)
+        middle, name = begin + size / 3, f"{width} features{', deeper' if deep else ''}"
+        training = glyphs.glyph_model_steps(p.seed, width, deep)
+        model = yield from part(training, begin, middle, name)
         x, labels = glyphs.held_out_glyphs()
         chosen = attackable([model], x, labels, images, p.seed)
         jobs = {
@@ -230,20 +245,34 @@ def width_steps(p: Parameters, images: int = 8) -> Steps[Widths]:
             )
             for column, K in enumerate(WIDTH_K) for m in methods
         }  # fmt: skip
-        names = [f"{width} features, K = {WIDTH_K[c]}, {TITLES[m]}" for m, c in jobs]
+        names = [f"{name}, K = {WIDTH_K[c]}, {TITLES[m]}" for m, c in jobs]
         found = yield from part(attacks_steps(jobs, names, dict), middle, begin + size)
         for (m, column), result in found.items():
-            asr[m][row, column] = result.asr
+            rates[row, methods.index(m), column] = result.asr
         right[row] = accuracy(model, x, labels)
-        yield Step(begin + size, f"{width} features", so_far())
+        yield Step(begin + size, name, so_far())
     return so_far()
 
 
-def defense_steps(p: Parameters, images: int = DIGITS_IMAGES) -> Steps[dict[str, Curve]]:
-    """What a budget means: K = 1 on a plain, an adversarially trained and a smoothed network."""
+def defense_steps(p: Parameters) -> Steps[dict[str, Curve]]:
+    """What a budget means: K = 1 on a plain, an adversarially trained and a smoothed network.
+
+    The same attacks on the same images, which all three networks read correctly.
+    """
     from . import defense  # scipy.stats takes a second to import
 
+    models = yield from part(defense.networks_steps(p.seed), 0, 0.3)
     x, labels = digits.held_out_digits()
-    x, labels = x[:images], labels[:images]
+    smoothed = defense.Smoothed(models["smoothed"], x.shape[1:], seed=p.seed).eval()
+    readers = [models["plain"], models["adversarially trained"], smoothed]
+    chosen = attackable(readers, x, labels, min(p.images, DIGITS_IMAGES), p.seed)
+    x, labels = x[chosen], labels[chosen]
     targets = random_targets(labels, 1, digits.N_CLASSES, p.seed)
-    return (yield from defense.curves_steps(x, labels, targets, DEFENSE_EPS, seed=p.seed))
+    steps = defense.curves_steps(models, x, labels, targets, DEFENSE_EPS, seed=p.seed)
+    jobs = [partial(_limited, steps)]
+    return (yield from part(together(jobs), 0.3, 1, data=lambda latest: latest[0]))[0]
+
+
+def _limited(steps: Steps) -> Steps:
+    with one_thread(), job_limits():
+        return (yield from part(steps, 0, 1, data=lambda partial: partial))

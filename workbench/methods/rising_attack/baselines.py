@@ -9,7 +9,7 @@ nothing, and QuadAttacK's quadratic program is solved exactly instead of to 1e-2
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterable
+from collections.abc import Callable, Generator, Iterable, Iterator
 from dataclasses import dataclass
 from itertools import product
 from typing import Any
@@ -23,7 +23,7 @@ from workbench.numerics.optimizers import Adam
 from workbench.steps import Step, Steps, part, run
 
 from ._checks import choice, number, whole
-from .least_distance import LEAST_SQUARES_CUT, least_distance, left_vectors
+from .least_distance import least_distance, least_squares, left_vectors
 from .ranking import achieved, gaps, non_targets, row_classes
 from .records import AttackResult, Snapshot
 
@@ -100,7 +100,7 @@ class TargetFeatures:
         if lam is None:
             _, lam = least_distance(self._factor[image], h)
         if lam is None:  # infeasible
-            return np.linalg.lstsq(self._G[image], np.maximum(h, 0), rcond=LEAST_SQUARES_CUT)[0]
+            return least_squares(self._G[image], h)
         self._lam[image] = lam
         return lam @ self._G[image]
 
@@ -165,6 +165,28 @@ def linear_head(model: nn.Module, method: str) -> nn.Linear:
     return head
 
 
+def check_options(
+    model: nn.Module,
+    method: str,
+    iters: int,
+    lr: float,
+    coef: float,
+    search_steps: int,
+    margin: float,
+    seed: int,
+) -> None:
+    """Raise ValueError or TypeError in one line for arguments of `baseline_steps` it cannot use."""
+    choice("method", method, BASELINES)
+    whole("iters", iters, 1)
+    whole("search_steps", search_steps, 1)
+    number("lr", lr, 0, above=True)
+    number("coef", coef, 0, above=True)
+    number("margin", margin, 0)
+    whole("seed", seed, 0)
+    if method != "cw":
+        linear_head(model, method)
+
+
 def baseline_steps(
     model: nn.Module,
     x: Tensor,
@@ -185,11 +207,7 @@ def baseline_steps(
     is bisected: success lowers the upper end, failure raises the lower. margin: in logits, for the
     target features of "quad". seed: start noise. Failures return zeros.
     """
-    whole("iters", iters, 1)
-    whole("search_steps", search_steps, 1)
-    number("lr", lr, 0, above=True)
-    number("coef", coef, 0, above=True)
-    number("margin", margin, 0)
+    check_options(model, method, iters, lr, coef, search_steps, margin, seed)
     loss_of = make_loss(model, targets, method, margin)
     feats = model.feats if method != "cw" else None
     rows = None
@@ -267,29 +285,42 @@ def tune_steps(
     coefs: Iterable[float] = (5.0, 20.0),
     iterations: Iterable[int] = (60, 200),
     margins: Iterable[float] = (0.05, 0.2),
+    rounds: int = 1,
     seed: int = 0,
 ) -> Steps[Tuned]:
     """Give a baseline its due: every setting of the grid on these images; a generator of steps.
 
-    Learning rates for digits: .02, .05, .1. margins: tried for "quad" alone. The setting is chosen
-    on the images it is reported on, in the baseline's favor. Each `Step` carries the best so far.
+    Learning rates for digits: .02, .05, .1. margins: tried for "quad" alone. rounds: the best
+    learning rate, weight and margin are tried once more with so many rounds of bisection, each of
+    the fewest `iterations`. The setting is chosen on the images it is reported on, in the
+    baseline's favor. Each `Step` carries the best so far.
     """
     from .attacks import attack_steps
 
     margins = tuple(margins) if method == "quad" else (0.2,)
-    grid = list(product(lrs, coefs, iterations, margins))
+    iterations = tuple(iterations)
+    names = "lr", "coef", "iters", "margin"
+    grid = [dict(zip(names, values, strict=True)) | {"search_steps": 1, "seed": seed}
+            for values in product(lrs, coefs, iterations, margins)]  # fmt: skip
     best, scores = None, []
-    cost, total = 0, sum(iters for _, _, iters, _ in grid)
-    for lr, coef, iters, margin in grid:
-        settings = {"lr": lr, "coef": coef, "iters": iters, "margin": margin, "seed": seed}
+    fewest = min(iterations)
+    cost, total = 0, sum(s["iters"] for s in grid) + (rounds * fewest if rounds > 1 else 0)
+
+    def tries() -> Iterator[dict[str, Any]]:
+        yield from grid
+        if rounds > 1:
+            yield {**best.settings, "iters": fewest, "search_steps": rounds}
+
+    for settings in tries():
         steps = attack_steps(model, x, targets, method, allow_label=True, **settings)
-        begin, cost = cost / total, cost + iters
+        begin, cost = cost / total, cost + settings["iters"] * settings["search_steps"]
         result = yield from part(steps, begin, cost / total, method)
         scores.append((settings, score(result)))
         if best is None or score(result) > score(best.result):
             best = Tuned(settings, result, scores)
         message = (
-            f"{method}: lr {lr:g}, coef {coef:g}, {iters} iterations: {100 * result.asr:.0f} %"
+            f"{method}: lr {settings['lr']:g}, coef {settings['coef']:g}, "
+            f"{settings['search_steps']} x {settings['iters']} iterations: {100 * result.asr:.0f} %"
         )
         yield Step(cost / total, message, best)
     return best

@@ -11,13 +11,16 @@ from __future__ import annotations
 import queue
 import threading
 import time
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
 import numpy as np
 import torch
+from threadpoolctl import threadpool_limits
 from torch import Tensor, nn
 
 from workbench.numerics.threads import one_thread
@@ -25,23 +28,29 @@ from workbench.parameters import Parameters
 from workbench.steps import Step, Steps, part, together
 
 from . import baselines, digits, glyphs, peers
-from .attacks import METHODS, attack_steps
+from .attacks import METHODS, TITLES, attack_steps
 from .networks import accuracy, attackable
 from .ranking import random_targets
 from .records import AttackResult
 
 NUMBERS = ("success", "l1", "l2", "linf")  # of an AttackResult, each (images,)
 WORKERS = 2  # attacks at a time
-TITLES = {"rising": "RisingAttacK", "quad": "QuadAttacK", "cw": "CW^K", "ad": "AD"}
 DIGITS_IMAGES, DIGITS_ITERS, DIGITS_LR = 24, 20, 0.05
 DIGITS_K, DIGITS_BASELINE_ITERS = (1, 3, 5, 9), 60
 TUNED_K, FEW_RIVALS = (5, 20, 30), 40
-# The grids of the specification. Official choice rule; more iterations where they are cheap.
+EQUAL_TIME_K, MOST_ITERATIONS = 20, 2000
+# The grids of the specification. Official choice rule; more iterations where they are cheap, and
+# the official nine rounds of bisection once, at the best learning rate and weight.
 GRIDS = {
-    "quad": {"lrs": (0.003, 0.01, 0.03), "coefs": (5, 20), "iterations": (60, 200)},
-    "cw": {"lrs": (0.003, 0.01, 0.03), "coefs": (5, 20), "iterations": (60, 200, 1000)},
-    "ad": {"lrs": (0.003, 0.01, 0.03), "coefs": (5, 20), "iterations": (60, 200)},
-}
+    "quad": {"lrs": (0.003, 0.01, 0.03), "coefs": (5, 20), "iterations": (60, 200), "rounds": 9},
+    "cw": {"lrs": (0.003, 0.01, 0.03), "coefs": (5, 20), "iterations": (60, 200, 1000),
+           "rounds": 9},
+    "ad": {"lrs": (0.003, 0.01, 0.03), "coefs": (5, 20), "iterations": (60, 200), "rounds": 9},
+}  # fmt: skip
+DIGITS_GRID = {
+    "lrs": (0.02, 0.05, 0.1), "coefs": (5, 20), "iterations": (60, 200), "margins": (0.2,),
+    "rounds": 9,
+}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -81,12 +90,42 @@ def problem_steps(p: Parameters, data: str, networks: int, images: int) -> Steps
     return Problem(data, models, right, x[chosen], labels[chosen], names)
 
 
+_jobs_lock, _jobs = threading.Lock(), 0
+_jobs_limits = ExitStack()
+
+
+@contextmanager
+def job_limits() -> Iterator[None]:
+    """What holds for the process while any attack job runs: from the first in to the last out.
+
+    One thread for small linear algebra, as attacks share the cores among them; and no warning of a
+    margin out of reach, which is no news where an ablation provokes it.
+    """
+    global _jobs
+    with _jobs_lock:
+        if _jobs == 0:
+            _jobs_limits.enter_context(threadpool_limits(1, "blas"))
+            _jobs_limits.enter_context(warnings.catch_warnings())
+            warnings.filterwarnings("ignore", "margin = ")
+        _jobs += 1
+    try:
+        yield
+    finally:
+        with _jobs_lock:
+            _jobs -= 1
+            if _jobs == 0:
+                _jobs_limits.close()
+
+
 def attack_job(
     key: Any, model: nn.Module, x: Tensor, targets: Tensor, method: str, **options: Any
 ) -> Steps[tuple[Any, AttackResult]]:
-    """One attack on one core; returns (key, result) with processor seconds as its time."""
+    """One attack on one core; returns (key, result) with processor seconds as its time.
+
+    To be driven to the end, or closed, by a worker of `attacks_steps`, in whose thread it begins.
+    """
     begin = time.thread_time()
-    with one_thread():
+    with one_thread(), job_limits():
         steps = attack_steps(model, x, targets, method, allow_label=True, **options)
         result = yield from part(steps, 0, 1)
     found = key, replace(result, seconds=time.thread_time() - begin)
@@ -121,12 +160,14 @@ def joined(results: Sequence[AttackResult]) -> AttackResult:
 class Bench:
     """All methods on the same images: results[method, K] is a list with one result a network.
 
-    K (m,): the lengths for which all methods are finished on all networks.
+    K (m,): the lengths for which all methods are finished on all networks. settings[method, K]:
+    of baselines that were tuned.
     """
 
     problem: Problem
     targets: dict[int, Tensor]
     results: dict[tuple[str, int], list[AttackResult]]
+    settings: dict[tuple[str, int], dict[str, Any]] = field(default_factory=dict)
 
     @property
     def K(self) -> list[int]:
@@ -184,6 +225,90 @@ def digits_bench_steps(p: Parameters) -> Steps[Bench]:
     return (yield from part(bench_steps(p, problem, DIGITS_K, options), 0.2, 1, data=lambda b: b))
 
 
+def tuned_digits_steps(p: Parameters, bench: Bench) -> Steps[Bench]:
+    """Experiment 3 with tuned baselines: each gets its grid for each K, on network 0 of `bench`.
+
+    All networks are attacked with the setting that was best on network 0. RisingAttacK is not
+    tuned: its results are those of `bench`.
+    """
+    p = with_random_targets(p)
+    problem, targets = bench.problem, bench.targets
+    jobs, names = {}, []
+    for K in sorted(targets, reverse=True):
+        for method in baselines.BASELINES:
+            jobs[method, K] = partial(
+                _tune_everywhere_job, (method, K), problem, targets[K], method, p.seed
+            )
+            names.append(f"digits, K = {K}, tuning")
+
+    def make(found: dict) -> Bench:
+        results = {key: results for key, (_, results) in found.items()}
+        results |= {("rising", K): bench.results["rising", K] for K in targets}
+        return Bench(problem, targets, results, {key: s for key, (s, _) in found.items()})
+
+    return (yield from attacks_steps(jobs, names, make))
+
+
+def _tune_everywhere_job(
+    key: Any, problem: Problem, targets: Tensor, method: str, seed: int
+) -> Steps[tuple]:
+    """Tune on network 0 and attack the others with its settings: (key, (settings, results))."""
+    first, *others = problem.models
+    tune = _tune_job(key, first, problem.x, targets, method, seed=seed, **DIGITS_GRID)
+    _, tuned = yield from part(tune, 0, 0.9)
+    results = [tuned.result]
+    for number, model in enumerate(others):
+        job = attack_job(key, model, problem.x, targets, method, **tuned.settings)
+        begin, size = 0.9 + 0.1 * number / len(others), 0.1 / len(others)
+        _, result = yield from part(job, begin, begin + size)
+        results.append(result)
+    found = key, (tuned.settings, results)
+    yield Step(1.0, "", found)
+    return found
+
+
+@dataclass(frozen=True)
+class EqualTime:
+    """Attacks on network 0 that were given the same processor time, at one K.
+
+    results[method], iterations[method]: RisingAttacK of the main comparison, and QuadAttacK and
+    CW^K with as many iterations as fit into its seconds.
+    """
+
+    K: int
+    results: dict[str, AttackResult]
+    iterations: dict[str, int]
+
+
+def equal_time_steps(p: Parameters, bench: Bench) -> Steps[EqualTime]:
+    """Experiment 2, equal time: the longest K <= 20 of the main comparison, on its network 0.
+
+    An iteration of a baseline is taken to last as long as in the main comparison. As times differ
+    from run to run, so do the numbers of iterations, and with them the results: a little.
+    """
+    lengths = [K for K in bench.K if K <= EQUAL_TIME_K] or bench.K[:1]
+    K = lengths[-1]
+    model, x, targets = bench.problem.models[0], bench.problem.x, bench.targets[K]
+    own = bench.results["rising", K][0]
+    iterations = {"rising": p.iters}
+    for method in ("quad", "cw"):
+        options = p.options(method)
+        rounds = options["search_steps"]
+        an_iteration = bench.results[method, K][0].seconds / (options["iters"] * rounds)
+        fitting = int(own.seconds / max(an_iteration, 1e-9) / rounds)
+        iterations[method] = min(max(fitting, 1), MOST_ITERATIONS)
+    jobs = {
+        m: partial(attack_job, m, model, x, targets, m, **{**p.options(m), "iters": iterations[m]})
+        for m in ("quad", "cw")
+    }
+    names = [f"equal time, K = {K}, {TITLES[m]}, {iterations[m]} iterations" for m in jobs]
+
+    def make(found: dict) -> EqualTime:
+        return EqualTime(K, {"rising": own, **found}, iterations)
+
+    return (yield from attacks_steps(jobs, names, make))
+
+
 @dataclass(frozen=True)
 class TunedBench:
     """Against baselines tuned on these very images: tuned[method, K], rising[name, K]."""
@@ -223,7 +348,7 @@ def tuned_steps(
 
 
 def _tune_job(key: Any, model: nn.Module, *args: Any, **options: Any) -> Steps[tuple]:
-    with one_thread():
+    with one_thread(), job_limits():
         tuned = yield from part(baselines.tune_steps(model, *args, **options), 0, 1)
     yield Step(1.0, "", (key, tuned))
     return key, tuned
@@ -242,13 +367,14 @@ def anchor_steps(p: Parameters, images: int = DIGITS_IMAGES) -> Steps[Anchor]:
     p = with_random_targets(p)
     problem = yield from part(problem_steps(p, "digits", 1, images), 0, 0.05)
     model, x, targets = problem.models[0], problem.x, problem.targets(1, p)
-    job = attack_job(
-        0, model, x, targets, "rising", **{**p.options("rising"), "iters": DIGITS_ITERS}
-    )
-    _, own = yield from part(job, 0.05, 0.1)
-    results = {TITLES["rising"]: own}
+    job = partial(
+        attack_job, 0, model, x, targets, "rising",
+        **{**p.options("rising"), "iters": DIGITS_ITERS},
+    )  # fmt: skip
+    found = yield from part(attacks_steps({0: job}, ["K = 1, RisingAttacK"], dict), 0.05, 0.1)
+    results = {TITLES["rising"]: found[0]}
     if not peers.available():
-        return Anchor(results, "foolbox is not installed: pip install workbench[attacks]")
+        return Anchor(results, "foolbox is not installed: pip install workbench[peers]")
     for number, method in enumerate(peers.PEERS):
         yield Step(
             0.1 + 0.9 * number / len(peers.PEERS), peers.TITLES[method], Anchor(dict(results))

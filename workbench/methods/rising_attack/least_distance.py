@@ -30,7 +30,8 @@ DIRECTIONS = ("singular", "random")
 def least_distance(G: ArrayLike, h: ArrayLike) -> tuple[np.ndarray, np.ndarray] | tuple[None, None]:
     """The shortest delta (D,) with G delta >= h, and its multipliers lam (m,): delta = G' lam.
 
-    G (m, D), h (m,). Returns (None, None) when no point obeys the inequalities.
+    G (m, D), h (m,). Returns (None, None) when no point obeys the inequalities. RuntimeError if the
+    solver does not settle.
     """
     G, h = _system(G, h)
     left, singular_values = left_vectors(G @ G.T)
@@ -38,6 +39,14 @@ def least_distance(G: ArrayLike, h: ArrayLike) -> tuple[np.ndarray, np.ndarray] 
     if z is None:
         return None, None
     return left @ (z / singular_values) @ G, lam
+
+
+def least_squares(G: np.ndarray, h: np.ndarray) -> np.ndarray:
+    """What takes the place of a solution where no delta obeys G delta >= h: |G delta - h| least.
+
+    Directions below `LEAST_SQUARES_CUT` of the largest singular value are left out.
+    """
+    return np.linalg.lstsq(G, h, rcond=LEAST_SQUARES_CUT)[0]
 
 
 def left_vectors(gram: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -126,7 +135,7 @@ def boxed_least_distance(
         z, lam = _solve(matrix, wanted)
         if z is None:
             lam = np.zeros(n_rows)
-            z = np.linalg.lstsq(matrix, wanted, rcond=LEAST_SQUARES_CUT)[0]
+            z = least_squares(matrix, wanted)
         found = left @ (z / sigma) @ G if basis is None else _scatter(basis @ z, free)
         delta = np.where(free, found, delta)
         leaving = free & ((delta < lo) | (delta > hi))
@@ -174,11 +183,25 @@ def _solve(matrix: np.ndarray, h: np.ndarray) -> tuple[np.ndarray, np.ndarray] |
     system = np.vstack([(matrix / length[:, None]).T, h / (length * scale)])
     unit = np.zeros(len(system))
     unit[-1] = 1.0
-    try:
-        u, _ = nnls(system, unit, maxiter=30 * len(h))
-    except RuntimeError:  # it cycles by rounding on nearly dependent rows
-        return None, None
+    u = non_negative(system, unit)
     residual = system @ u - unit
     if -residual[-1] < INFEASIBLE:
         return None, None
     return -scale * residual[:-1] / residual[-1], -scale * u / (length * residual[-1])
+
+
+def non_negative(system: np.ndarray, wanted: np.ndarray) -> np.ndarray:
+    """argmin_{u >= 0} |system u - wanted|; RuntimeError when the solver does not settle.
+
+    On nearly dependent columns rounding may send scipy's active set in a circle: it is then given
+    more iterations, and at last columns that are changed in their tenth digit.
+    """
+    rng = np.random.default_rng(0)
+    for iterations, change in ((30, 0.0), (300, 0.0), (300, 1e-12), (300, 1e-10)):
+        tried = system + change * rng.normal(size=system.shape) if change else system
+        try:
+            return nnls(tried, wanted, maxiter=iterations * system.shape[1])[0]
+        except RuntimeError:
+            continue
+    rows = system.shape[1]
+    raise RuntimeError(f"the program of {rows} inequalities was not solved: nnls does not settle")

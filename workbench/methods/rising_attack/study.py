@@ -7,7 +7,6 @@ progress; the numerical work itself is in `experiments.py`, imported when a run 
 from __future__ import annotations
 
 import time
-import warnings
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -28,7 +27,7 @@ from workbench.steps import Step, Steps, part
 if TYPE_CHECKING:
     from .ablations import Ablations, Nested, Widths
     from .defense import Curve
-    from .experiments import Anchor, Bench, TunedBench
+    from .experiments import Anchor, Bench, EqualTime, TunedBench
 
 N_CLASSES = {"glyphs": 94, "digits": 10}
 
@@ -94,17 +93,19 @@ class Parameters(BaseParameters):
         doc="Take parts of the attack away, on digits")
     nested = Boolean(True, group="Experiments",
         doc="Compare the norms of nested orders, for a linear model exactly")
+    equal_time = Boolean(True, group="Experiments",
+        doc="Give baselines the processor time of RisingAttacK")
     long_ablations = Boolean(False, group="Experiments",
         doc="Take parts away at K = 20 on glyphs too")
     digits = Boolean(False, group="Experiments",
         doc="Compare all attacks on real digits too")
     tuned = Boolean(False, group="Experiments",
-        doc="Compare with baselines tuned on the same images")
+        doc="Compare with baselines tuned on the same images, on digits for network 0")
     peers = Boolean(False, group="Experiments",
         doc="Compare at K = 1 with the attacks of foolbox")
     width_sweep = Boolean(False, group="Experiments",
         doc="Attack networks of several feature widths")
-    defense = Boolean(False, group="Experiments",
+    defense = Boolean(True, group="Experiments",
         doc="Attack an adversarially trained and a smoothed network")
     # fmt: on
 
@@ -112,13 +113,14 @@ class Parameters(BaseParameters):
     presets = {
         "quick": {
             "data": "digits", "K_list": [1, 5, 9], "iters": 15, "lr": 0.05,
-            "cw_iters": 60, "ad_iters": 60, "ablations": False,
+            "cw_iters": 60, "ad_iters": 60, "ablations": False, "equal_time": False,
+            "defense": False,
         },
         "default": {},
         "full": {
             "networks": 3, "images": 16, "K_list": [1, 5, 10, 15, 20, 25, 30],
             "long_ablations": True, "digits": True, "tuned": True, "peers": True,
-            "width_sweep": True, "defense": True,
+            "width_sweep": True,
         },
     }
     # fmt: on
@@ -179,7 +181,9 @@ class RisingAttackStudy(results.Study):
     nested: Nested | None = None
     digits: Bench | None = None
     long_ablations: Ablations | None = None
+    digits_tuned: Bench | None = None
     tuned: TunedBench | None = None
+    equal_time: EqualTime | None = None
     widths: Widths | None = None
     anchor: Anchor | None = None
     defense: dict[str, Curve] | None = None
@@ -213,46 +217,48 @@ def steps(p: Parameters) -> Steps[RisingAttackStudy]:
     study = RisingAttackStudy(p, complete=False)
     yield Step(0.0, "loading", study)
 
-    from threadpoolctl import threadpool_limits
-
     from . import findings
 
-    plan = _plan(p)
+    plan = _plan(p, study)
     total, done = sum(cost for _, cost, _ in plan), 0.0
-    # Attacks share the cores among them: threads within their small linear algebra would fight.
-    with threadpool_limits(1, "blas"), warnings.catch_warnings():
-        warnings.filterwarnings("ignore", "margin = ")  # what an ablation provokes is no news
-        for name, cost, make in plan:
+    for name, cost, make in plan:
 
-            def so_far(partial: Any, name: str = name) -> RisingAttackStudy:
-                setattr(study, name, partial)
-                return study
+        def so_far(partial: Any, name: str = name) -> RisingAttackStudy:
+            setattr(study, name, partial)
+            return study
 
-            begin, done = done, done + cost
-            result = yield from part(make(), begin / total, done / total, data=so_far)
-            setattr(study, name, result)
-            study.seconds = time.perf_counter() - started
-            study.claims, study.values = findings.claims(study), findings.values(study)
-            yield Step(done / total, name.replace("_", " "), study)
+        begin, done = done, done + cost
+        result = yield from part(make(), begin / total, done / total, data=so_far)
+        setattr(study, name, result)
+        study.seconds = time.perf_counter() - started
+        study.claims, study.values = findings.claims(study), findings.values(study)
+        yield Step(done / total, name.replace("_", " "), study)
     study.complete = True
     return study
 
 
-def _plan(p: Parameters) -> list[tuple[str, float, Any]]:
-    """The experiments to run: name in the study, rough seconds of one core, generator of steps."""
+def _plan(p: Parameters, study: RisingAttackStudy) -> list[tuple[str, float, Any]]:
+    """The experiments to run: name in the study, rough seconds of one core, generator of steps.
+
+    Some build on what earlier ones have left in `study`.
+    """
     from . import ablations, experiments
 
     attacked = len(p.K_list) * p.networks * p.images
     every = [
         (True, "bench", attacked * (1.2 if p.data == "glyphs" else 0.2),
          lambda: experiments.main_bench_steps(p)),
+        (p.equal_time, "equal_time", p.images * (1.5 if p.data == "glyphs" else 0.1),
+         lambda: experiments.equal_time_steps(p, study.bench)),
         (p.ablations, "ablations", 14, lambda: ablations.digits_ablations_steps(p)),
         (p.nested, "nested", 0.5, lambda: ablations.nested_steps(p)),
         (p.digits, "digits", 40, lambda: experiments.digits_bench_steps(p)),
+        (p.digits and p.tuned, "digits_tuned", 240,
+         lambda: experiments.tuned_digits_steps(p, study.digits)),
         (p.long_ablations, "long_ablations", 40, lambda: ablations.long_ablations_steps(p)),
-        (p.tuned, "tuned", 600, lambda: experiments.tuned_steps(p)),
-        (p.width_sweep, "widths", 200, lambda: ablations.width_steps(p)),
+        (p.tuned, "tuned", 700, lambda: experiments.tuned_steps(p)),
+        (p.width_sweep, "widths", 260, lambda: ablations.width_steps(p)),
         (p.peers, "anchor", 90, lambda: experiments.anchor_steps(p)),
-        (p.defense, "defense", 60, lambda: ablations.defense_steps(p)),
+        (p.defense, "defense", 10, lambda: ablations.defense_steps(p)),
     ]  # fmt: skip
     return [(name, cost, make) for wanted, name, cost, make in every if wanted]
