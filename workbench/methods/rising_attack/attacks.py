@@ -21,7 +21,7 @@ from torch import Tensor, nn
 from workbench.numerics.threads import one_thread
 from workbench.steps import Cancelled, Step, Steps, run
 
-from . import _checks
+from . import _checks, baselines
 from .jacobian import forward
 from .ranking import achieved
 from .records import AttackResult, Snapshot
@@ -102,6 +102,8 @@ def attack_steps(
     for name in params:
         _checks.choice(f"parameter of method {method!r}", name, names)
     options = RisingOptions(**params) if rising else {**BASELINE_DEFAULTS, **params}
+    if not rising:
+        baselines.check_options(model, method, **options)
     logits = _checks.as_logits(forward(model, x, options.chunk if rising else 256), len(x))
     n_classes = logits.shape[1]
     targets = _checks.as_targets(targets, len(x), n_classes, complete=allow_label).to(x.device)
@@ -115,9 +117,7 @@ def attack_steps(
     if rising:
         return _steps(model, x, targets, rising_steps(model, x, targets, options), options.iters,
                       options.margin)  # fmt: skip
-    from .baselines import baseline_steps
-
-    snapshots = baseline_steps(model, x, targets, method, **options)
+    snapshots = baselines.baseline_steps(model, x, targets, method, **options)
     return _steps(model, x, targets, snapshots, options["iters"] * options["search_steps"])
 
 
