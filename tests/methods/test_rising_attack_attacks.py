@@ -237,7 +237,8 @@ def test_the_trace_tells_what_happened():
     assert all(numbers.shape == (7, 4) for numbers in trace.values())
     assert not trace["norm"][0].any() and not trace["alpha"][0].any()
     assert set(trace["alpha"][1:].ravel().round(3)) <= {1, 0.5, 0.25, 0.1}
-    assert (trace["violation"][-1] < 0.05 + trace["violation"][0]).all()
+    assert (trace["violation"][0] > 0.1).all()
+    assert (trace["violation"][-1] < 0.01 * trace["violation"][0]).all()
     assert (trace["active_rows"][1:] >= 1).all() and (trace["active_rows"] <= 5).all()
     assert (trace["free_pixels"] <= 36).all() and (trace["free_pixels"][0] == 36).all()
     finite = np.where(np.isfinite(trace["best_norm"]), trace["best_norm"], 1e9)
@@ -294,14 +295,14 @@ def test_full_steps_are_full():
 
 
 def test_lower_rank_spans_less_and_random_directions_need_more():
-    W, b, x = random_linear(6, n_pixels=200)
+    W, b, x = random_linear(8, n_pixels=200)
     model = linear(W, b)
     targets = targets_for(model, x, 5)
     full, low, random = (
         attack(model, x, targets, iters=10, **options)
         for options in ({}, {"rank": 1}, {"directions": "random"})
     )
-    assert full.success.all() and not low.success.any()
+    assert full.success.all() and random.success.any() and not low.success.any()
     assert (random.l2[random.success] > full.l2[random.success]).all()
 
 
@@ -332,6 +333,7 @@ def test_baselines_answer_in_the_same_terms():
         result = attack(model, x, targets, method, iters=20, lr=0.1)
         assert isinstance(result, AttackResult) and np.isnan(result.trace["alpha"]).all()
         assert achieved(model(x + result.delta), targets).tolist() == result.success.tolist()
+        assert result.success.any(), method
 
 
 # Steps, cancel, progress.
@@ -441,11 +443,47 @@ def test_a_model_in_training_mode_is_refused(layer):
     attack(model, x, targets_for(model, x, 1), iters=1)
 
 
+def test_dropout_that_is_a_function_is_refused_while_training():
+    class Functional(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.model = convolutional()
+
+        def forward(self, x):
+            return self.model(nn.functional.dropout(x, 0.5, self.training))
+
+    model, x = Functional(), small_images()
+    assert model.training and not model.model.training
+    with pytest.raises(
+        ValueError, match=r"training mode \(Functional\); call model.eval\(\) first"
+    ):
+        attack(model, x, [[1]] * 4)
+    model.eval().model[0].train()
+    with pytest.raises(ValueError, match=r"training mode \(Conv2d 'model.0'\)"):
+        attack(model, x, [[1]] * 4)
+
+
+def test_no_forward_pass_holds_more_images_than_chunk():
+    class Counting(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.model, self.seen = convolutional(), []
+
+        def forward(self, x):
+            if not torch._C._functorch.is_gradtrackingtensor(x):
+                self.seen.append(len(x))
+            return self.model(x)
+
+    model, x = Counting().eval(), small_images(5)
+    attack(model, x, targets_for(model.model, x, 1), iters=2, chunk=2)
+    assert max(model.seen) == 2 and len(model.seen) > 6
+
+
 def test_probabilities_get_a_warning_and_logits_none():
     model, x = convolutional(), small_images()
     targets = targets_for(model, x, 1)
     with pytest.warns(UserWarning, match="look like probabilities"):
-        attack(nn.Sequential(model, nn.Softmax(1)), x, targets, iters=1, margin=0)
+        attack(nn.Sequential(model, nn.Softmax(1)).eval(), x, targets, iters=1, margin=0)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         attack(model, x, targets)
@@ -474,18 +512,18 @@ class Returns(nn.Module):
 )
 def test_models_that_cannot_be_attacked_are_named(function, message):
     with pytest.raises(ValueError, match=message), torch.no_grad():
-        attack(Returns(function), small_images(), [[4]] * 4, allow_label=True)
+        attack(Returns(function).eval(), small_images(), [[4]] * 4, allow_label=True)
 
 
 def test_a_margin_out_of_reach_gets_a_warning():
-    model = nn.Sequential(convolutional(), nn.Tanh())  # gaps are below 2
+    model = nn.Sequential(convolutional(), nn.Tanh()).eval()  # gaps are below 2
     x = small_images()
     with pytest.warns(UserWarning, match="margin = 4 logits was not reached on any image"):
         attack(model, x, targets_for(model, x, 1), margin=4.0, iters=5)
 
 
 def test_a_jacobian_beyond_memory_suggests_rivals_and_chunk(monkeypatch):
-    monkeypatch.setattr(_checks, "MEMORY_LIMIT_BYTES", 2000)
+    monkeypatch.setattr(_checks, "MEMORY_LIMIT_BYTES", 36 * 20 * 3)  # 3 rows of float32
     model, x = convolutional(), small_images()
     targets = targets_for(model, x, 1)
     with pytest.raises(MemoryError, match=r"rivals .*chunk"):
@@ -504,5 +542,5 @@ def test_logits_that_overflow_end_an_image_where_it_is():
             return torch.where(x.flatten(1)[:, 1:2] > 0.6, torch.nan, logits)
 
     x = torch.tensor([0.9, 0.5, 0.2, 0.5], dtype=torch.float64).view(1, 1, 2, 2)
-    result = attack(Cliff(), x, [[1]], iters=5, alphas=(1.0,))
+    result = attack(Cliff().eval(), x, [[1]], iters=5, alphas=(1.0,))
     assert not result.success.any() and len(result.trace["norm"]) == 2

@@ -72,10 +72,12 @@ def test_a_module_without_a_linear_last_layer_says_so():
 def test_every_attack_runs_on_a_wrapped_module(method):
     model, x = wrap_model(tiny()), torch.rand(2, 3, 32, 32, generator=torch.Generator())
     targets = random_targets(model(x).argmax(1), 2, 12)
-    result = attack(model, x, targets, method, iters=15)
+    options = {} if method == "rising" else {"lr": 0.1}
+    result = attack(model, x, targets, method, iters=15, **options)
     with torch.no_grad():
         first = model(x + result.delta).topk(2).indices
     assert torch.equal(first[result.success], targets[result.success])
+    assert result.success.any()
     if method == "rising":
         assert result.success.all()
 
@@ -156,7 +158,16 @@ def fake_torchvision(error=None):
             raise error
         return tiny()
 
-    models = SimpleNamespace(list_models=lambda module: ["resnet50"], get_model=get_model)
+    transforms = SimpleNamespace(
+        mean=[0.4, 0.5, 0.6], std=[0.2, 0.2, 0.3], crop_size=[32], resize_size=[40],
+        interpolation=SimpleNamespace(value="bicubic"),
+    )  # fmt: skip
+    version = SimpleNamespace(transforms=lambda: transforms)
+    weights = SimpleNamespace(IMAGENET1K_V1=version, DEFAULT=version)
+    models = SimpleNamespace(
+        list_models=lambda module: ["resnet50"], get_model=get_model,
+        get_model_weights=lambda name: weights,
+    )  # fmt: skip
     return SimpleNamespace(models=models)
 
 
@@ -168,6 +179,50 @@ def test_weights_that_cannot_be_downloaded_are_one_clear_line(monkeypatch):
     assert model(torch.rand(1, 3, 32, 32)).shape == (1, 12)
     with pytest.raises(ValueError, match="did you mean 'torchvision/resnet50'"):
         load_model("torchvision/resnet5")
+
+
+def fake_timm():
+    def create_model(name, pretrained):
+        module = tiny()
+        module.default_cfg = {
+            "mean": (0.5,) * 3, "std": (0.25,) * 3, "input_size": (3, 48, 48), "crop_pct": 0.9,
+            "interpolation": "bicubic",
+        }  # fmt: skip
+        return module
+
+    return SimpleNamespace(list_models=lambda: ["vit_base_patch16_224"], create_model=create_model)
+
+
+def test_a_model_brings_how_its_pictures_are_normalized_and_cut(monkeypatch, pictures):
+    monkeypatch.setitem(sys.modules, "torchvision", fake_torchvision())
+    monkeypatch.setitem(sys.modules, "timm", fake_timm())
+    expected = {
+        "resnet50": ([0.4, 0.5, 0.6], {"size": 32, "crop": 0.8, "interpolation": "bicubic"}),
+        "vit_base": ([0.5] * 3, {"size": 48, "crop": 0.9, "interpolation": "bicubic"}),
+    }
+    for name, (mean, cut) in expected.items():
+        model = load_model(name)
+        assert model.mean.flatten().tolist() == pytest.approx(mean) and model.picture == cut
+        image = load_image(pictures / "cat" / "0.png", **model.picture)
+        assert image.shape == (3, cut["size"], cut["size"])
+        assert image_folder(pictures, n=1, **model.picture)[0].shape == (2, *image.shape)
+    assert wrap_model(tiny()).picture == {"size": 224, "crop": 0.875, "interpolation": "bilinear"}
+
+
+def test_crop_and_interpolation_are_obeyed(tmp_path):
+    ramp = np.tile(np.arange(0, 256, 4, np.uint8), (64, 1))
+    Image.fromarray(ramp).save(tmp_path / "ramp.png")
+    span = {}
+    for crop in (1.0, 0.5):
+        row = load_image(tmp_path / "ramp.png", 32, gray=True, crop=crop)[0, 0]
+        span[crop] = float(row[-1] - row[0])
+    assert span[0.5] == pytest.approx(span[1.0] / 2, rel=0.05)
+    sharp = load_image(tmp_path / "ramp.png", 32, True, 0.5, interpolation="nearest")
+    assert set((255 * sharp).round().int().unique().tolist()) <= set(ramp.ravel().tolist())
+    with pytest.raises(ValueError, match="crop = 0; allowed is > 0 and <= 1"):
+        load_image(tmp_path / "ramp.png", crop=0)
+    with pytest.raises(ValueError, match="did you mean 'bicubic'"):
+        load_image(tmp_path / "ramp.png", interpolation="bicubi")
 
 
 @pytest.mark.parametrize(

@@ -78,14 +78,14 @@ def as_images(model: nn.Module, x: Tensor) -> Tensor:
 
 
 def ready_to_attack(model: nn.Module) -> None:
-    """Raise for a model whose layers still train: dropout and batch norm would answer at random."""
-    kinds = (nn.modules.batchnorm._BatchNorm, nn.modules.dropout._DropoutNd)
+    """Raise for a model of which any part is in training mode: it may answer at random.
+
+    Any part: dropout and the like may be functions in `forward`, which no list of layers shows.
+    """
     for name, module in model.named_modules():
-        if module.training and isinstance(module, kinds):
-            raise ValueError(
-                f"the model is in training mode ({type(module).__name__} {name!r}); call "
-                "model.eval() first"
-            )
+        if module.training:
+            part = f"{type(module).__name__} {name!r}" if name else type(module).__name__
+            raise ValueError(f"the model is in training mode ({part}); call model.eval() first")
 
 
 def as_logits(logits: Tensor, n_images: int) -> Tensor:
@@ -166,12 +166,18 @@ def as_labels(labels: Any, n_images: int, n_classes: int) -> Tensor:
 
 
 def fits_memory(n_rows: int, n_pixels: int, itemsize: int) -> None:
-    """Raise when the Jacobian of one image, as computed and in float64, is beyond the limit."""
-    size = n_rows * n_pixels * (itemsize + 8)
+    """Raise when the Jacobian of one image is beyond the limit at its worst moment.
+
+    While it is made, its pieces and their concatenation are there; while its program is solved, it
+    and two copies in float64 (whole, and the columns of some pixels).
+    """
+    entry = max(2 * itemsize, itemsize + 16)
+    size = n_rows * n_pixels * entry
     if size > MEMORY_LIMIT_BYTES:
-        fitting = MEMORY_LIMIT_BYTES // (n_pixels * (itemsize + 8))
+        fitting = MEMORY_LIMIT_BYTES // (n_pixels * entry)
         raise MemoryError(
-            f"the adversarial Jacobian of one image, {n_rows} rows x {n_pixels} pixels, takes "
-            f"{size / 1e9:.1f} GB; allowed are {MEMORY_LIMIT_BYTES / 1e9:.1f} GB: keep fewer rows "
-            f"with rivals (about {fitting} rows fit), and lower chunk if the passes run out too"
+            f"the adversarial Jacobian of one image, {n_rows} rows x {n_pixels} pixels, takes with "
+            f"its copies {size / 1e9:.1f} GB; allowed are {MEMORY_LIMIT_BYTES / 1e9:.1f} GB: keep "
+            f"fewer rows with rivals (about {fitting} rows fit), and lower chunk if the passes "
+            "run out too"
         )

@@ -27,14 +27,14 @@ from .ranking import achieved
 from .records import AttackResult, Snapshot
 from .sqp import RisingOptions, rising_steps
 
-METHODS = ("rising", "quad", "cw", "ad")
+TITLES = {"rising": "RisingAttacK", "quad": "QuadAttacK", "cw": "CW^K", "ad": "AD"}
+METHODS = tuple(TITLES)
 # The margin of "quad" is that of its target features.
 BASELINE_DEFAULTS: dict[str, Any] = {
     "iters": 60, "lr": 0.01, "coef": 20.0, "search_steps": 1, "margin": 0.2, "seed": 0,
 }  # fmt: skip
-SMALL_IMAGE = (
-    4096  # pixels up to which threads cost more than they help: measured ten times as much
-)
+# Pixels up to which threads cost more than they help: measured ten times as much.
+SMALL_IMAGE = 4096
 MARGIN_MET = 1e-3  # total violation in logits that still counts as obeying the margin
 
 
@@ -104,7 +104,8 @@ def attack_steps(
     options = RisingOptions(**params) if rising else {**BASELINE_DEFAULTS, **params}
     if not rising:
         baselines.check_options(model, method, **options)
-    logits = _checks.as_logits(forward(model, x, options.chunk if rising else 256), len(x))
+    chunk = options.chunk if rising else RisingOptions.chunk
+    logits = _checks.as_logits(forward(model, x, chunk), len(x))
     n_classes = logits.shape[1]
     targets = _checks.as_targets(targets, len(x), n_classes, complete=allow_label).to(x.device)
     if not allow_label:
@@ -116,9 +117,10 @@ def attack_steps(
             _checks.without_label(targets, given, "the label")
     if rising:
         return _steps(model, x, targets, rising_steps(model, x, targets, options), options.iters,
-                      options.margin)  # fmt: skip
+                      chunk, options.margin)  # fmt: skip
     snapshots = baselines.baseline_steps(model, x, targets, method, **options)
-    return _steps(model, x, targets, snapshots, options["iters"] * options["search_steps"])
+    return _steps(model, x, targets, snapshots, options["iters"] * options["search_steps"],
+                  chunk)  # fmt: skip
 
 
 def _steps(
@@ -127,6 +129,7 @@ def _steps(
     targets: Tensor,
     snapshots: Generator[Snapshot, None, tuple[Tensor, Tensor]],
     total: int,
+    chunk: int,
     margin: float | None = None,
 ) -> Steps[AttackResult]:
     follow = _Follow(time.perf_counter())
@@ -149,7 +152,7 @@ def _steps(
     finally:
         snapshots.close()
     # What is returned is what counts: judged once more, as it will be by whoever checks it.
-    success = success & achieved(forward(model, x + delta), targets)
+    success = success & achieved(forward(model, x + delta, chunk), targets)
     # Said only where the margin may be to blame; an order out of reach is a failure like others.
     if margin and not met and (success.any() or margin > RisingOptions.margin):
         warnings.warn(

@@ -12,15 +12,18 @@ from collections.abc import Sequence
 from difflib import get_close_matches
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 import numpy as np
 import torch
 from PIL import Image, UnidentifiedImageError
 from torch import Tensor, nn
 
-from ._checks import choice, whole
+from ._checks import choice, number, whole
 from .peers import foolbox
 
+# How pictures are cut for ImageNet networks, as `load_image` takes it.
+PICTURE: dict[str, Any] = {"size": 224, "crop": 0.875, "interpolation": "bilinear"}
 IMAGENET_MEAN, IMAGENET_STD = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
 # The paper's four networks: library, name there, weights.
 PAPER_MODELS = {
@@ -37,7 +40,8 @@ class Wrapped(nn.Module):
     """A model with its preprocessing inside: images (B, C, H, W) in [0, 1] -> logits.
 
     Where the last linear layer is found, `head` is that layer and `feats(x)` what it sees, so that
-    QuadAttacK and AD apply; `head` is None otherwise.
+    QuadAttacK and AD apply; `head` is None otherwise. `picture` says how pictures are cut for it:
+    `load_image(path, **model.picture)`.
     """
 
     def __init__(
@@ -47,6 +51,7 @@ class Wrapped(nn.Module):
         self.register_buffer("mean", torch.tensor(mean).view(-1, 1, 1))
         self.register_buffer("std", torch.tensor(std).view(-1, 1, 1))
         self.module = module
+        self.picture = dict(PICTURE)
         linear = [layer for layer in module.modules() if isinstance(layer, nn.Linear)]
         # Not registered a second time: its weights are the module's.
         self.__dict__["head"] = linear[-1] if linear else None
@@ -98,7 +103,8 @@ def load_model(name: str, weights: bool = True) -> Wrapped:
 
     name: one of the paper's ("resnet50", "densenet121", "vit_base", "deit_base"), or
     "torchvision/NAME" or "timm/NAME". weights: trained ones, downloaded the first time; False for
-    random ones. ImportError without the library, OSError when the download fails.
+    random ones. Normalization, size, crop and interpolation are those that the library names for
+    the weights. ImportError without the library, OSError when the download fails.
     """
     library, given, version = _resolve(name)
     package = _library(library)
@@ -106,10 +112,10 @@ def load_model(name: str, weights: bool = True) -> Wrapped:
         models = package.models
         known = models.list_models(module=models)
         _known(name, given, known, library)
-        chosen = (version if version else "DEFAULT") if weights else None
+        version = version or "DEFAULT"
 
         def build() -> nn.Module:
-            return models.get_model(given, weights=chosen)
+            return models.get_model(given, weights=version if weights else None)
     else:
         _known(name, given, package.list_models(), library)
 
@@ -127,9 +133,16 @@ def load_model(name: str, weights: bool = True) -> Wrapped:
             "the first time. Offline: load_model(name, weights=False), or wrap_model with your own"
         ) from error
     if library == "timm":
-        mean, std = module.default_cfg["mean"], module.default_cfg["std"]
-        return wrap_model(module, mean, std)
-    return wrap_model(module)
+        trained = module.default_cfg
+        model = wrap_model(module, trained["mean"], trained["std"])
+        size, crop, how = trained["input_size"][-1], trained["crop_pct"], trained["interpolation"]
+    else:
+        trained = getattr(models.get_model_weights(given), version).transforms()
+        model = wrap_model(module, trained.mean, trained.std)
+        (size,), (whole_side,) = trained.crop_size, trained.resize_size
+        crop, how = size / whole_side, trained.interpolation.value
+    model.picture = {"size": size, "crop": crop, "interpolation": how}
+    return model
 
 
 def _resolve(name: str) -> tuple[str, str, str | None]:
@@ -161,23 +174,32 @@ def _library(name: str) -> ModuleType:
         raise ImportError(f"{name} is missing: {install}") from error
 
 
-def load_image(path: str | Path, size: int | None = 224, gray: bool = False) -> Tensor:
+def load_image(
+    path: str | Path,
+    size: int | None = 224,
+    gray: bool = False,
+    crop: float = 0.875,
+    interpolation: str = "bilinear",
+) -> Tensor:
     """A picture file as (3, size, size) in [0, 1], or (1, size, size) with `gray`.
 
-    The shorter side is resized to size / .875 (256 for 224, as usual for ImageNet) and the middle
-    is cut out; size=None keeps the picture as it is. OSError for what is no picture.
+    The shorter side is resized to size / crop (256 for 224, as usual for ImageNet) and the middle
+    is cut out; size=None keeps the picture as it is. interpolation: "nearest", "bilinear",
+    "bicubic" or another of Pillow's. OSError for what is no picture.
     """
     if size is not None:
         whole("size", size, 1)
+    number("crop", crop, 0, 1, above=True)
+    choice("interpolation", interpolation, [kind.name.lower() for kind in Image.Resampling])
     try:
         with Image.open(path) as file:
             image = file.convert("L" if gray else "RGB")
     except UnidentifiedImageError as error:
         raise OSError(f"{path} is no picture that Pillow reads") from error
     if size is not None:
-        scale = size / 0.875 / min(image.size)
+        scale = size / crop / min(image.size)
         width, height = (max(size, round(scale * side)) for side in image.size)
-        image = image.resize((width, height), Image.Resampling.BILINEAR)
+        image = image.resize((width, height), Image.Resampling[interpolation.upper()])
         left, top = (width - size) // 2, (height - size) // 2
         image = image.crop((left, top, left + size, top + size))
     values = torch.from_numpy(np.array(image, np.float32) / 255)
@@ -185,12 +207,12 @@ def load_image(path: str | Path, size: int | None = 224, gray: bool = False) -> 
 
 
 def image_folder(
-    folder: str | Path, size: int = 224, n: int | None = None, gray: bool = False
+    folder: str | Path, size: int = 224, n: int | None = None, gray: bool = False, **cut: Any
 ) -> tuple[Tensor, Tensor, tuple[str, ...]]:
     """Pictures of a folder with one subfolder a class: (images, labels, class names).
 
     Classes are the subfolders, in sorted order, as in the ImageNet validation folder. n: at most
-    so many of each class, the first by name.
+    so many of each class, the first by name. cut: crop and interpolation, as in `load_image`.
     """
     if n is not None:
         whole("n", n, 1)
@@ -201,7 +223,7 @@ def image_folder(
     images, labels = [], []
     for label, name in enumerate(names):
         files = sorted(p for p in (folder / name).iterdir() if p.suffix.lower() in SUFFIXES)
-        images += [load_image(path, size, gray) for path in files[:n]]
+        images += [load_image(path, size, gray, **cut) for path in files[:n]]
         labels += [label] * len(files[:n])
     if not images:
         raise ValueError(
