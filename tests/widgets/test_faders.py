@@ -4,7 +4,8 @@ import base64
 
 import pytest
 
-from workbench.widgets.faders import Faders, data_url
+from workbench.widgets.faders import Faders
+from workbench.widgets.images import data_url
 
 TWO = {"names": ["a", "b"], "values": [0.0, 1.0], "lows": [-1, 0], "highs": [1, 2]}
 

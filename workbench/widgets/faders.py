@@ -7,17 +7,11 @@ the parameters of a method use `controls.py`.
 
 from __future__ import annotations
 
-import base64
 from collections.abc import Sequence
 from typing import Any, ClassVar
 
 import param
 from panel.custom import AnyWidgetComponent
-
-
-def data_url(png: bytes) -> str:
-    """A PNG as the address of a picture, for `pictures`."""
-    return f"data:image/png;base64,{base64.b64encode(png).decode()}"
 
 
 class Faders(AnyWidgetComponent):

@@ -8,7 +8,6 @@ iterations: the last one shown is what `still` draws for a report.
 
 from __future__ import annotations
 
-import base64
 import html
 import io
 import json
@@ -203,7 +202,7 @@ class PerturbationView(AnyWidgetComponent):
         figures = "".join(
             f'<figure style="margin:0;width:{width}px;break-inside:avoid"><b>{title}</b>'
             f'<img alt="{html.escape(self.caption)}: {title.lower()}" '
-            f'src="data:image/png;base64,{base64.b64encode(png).decode()}" '
+            f'src="{images.data_url(png)}" '
             f'style="width:{width}px;display:block;border:1px solid {INK};'
             f'image-rendering:pixelated"><figcaption style="color:{MUTED};font-size:12px">'
             f"{below}</figcaption></figure>"
@@ -214,7 +213,8 @@ class PerturbationView(AnyWidgetComponent):
         )
         return Html(
             f'<div role="group" aria-label="{html.escape(self.caption)}" style="display:flex;'
-            f'flex-wrap:wrap;gap:14px 24px;font:13px/1.4 {FONT};color:{INK};margin:.6em 0">'
+            f"flex-wrap:wrap;align-items:flex-start;gap:14px 24px;font:13px/1.4 {FONT};"
+            f'color:{INK};margin:.6em 0">'
             f'<div><div style="display:flex;flex-wrap:wrap;gap:12px">{figures}</div>'
             f'<p style="margin:.6em 0"><b>{said(shown)}</b><br>{norms}</p></div>'
             f"{self._table()}</div>"

@@ -15,7 +15,7 @@ import panel as pn
 
 from workbench.theme import FONT, MUTED, OKABE_ITO
 from workbench.widgets import images
-from workbench.widgets.faders import Faders, data_url
+from workbench.widgets.faders import Faders
 
 from .subspace import Program
 
@@ -101,7 +101,8 @@ class Mixer:
                 highs=[reach] * n + [1.5 if e == REST else 1.0 for e in extra],
                 values=self._at_solution(),
                 marks=self._at_solution(),
-                pictures=[data_url(vector_png(program, k)) for k in range(n)] + [""] * len(extra),
+                pictures=[images.data_url(vector_png(program, k)) for k in range(n)]
+                + [""] * len(extra),
             )
         finally:
             self._quiet = False
