@@ -2,13 +2,26 @@
 
 import holoviews as hv
 import numpy as np
+import panel as pn
 import pytest
-from bokeh.models import Axis
+import torch
+from bokeh.models import Axis, LinearColorMapper
 
 from workbench import steps as work
 from workbench import theme
-from workbench.methods.rising_attack import ablations, baselines, experiments, study, views
+from workbench.explorer import picture
+from workbench.methods.rising_attack import (
+    ablations,
+    baselines,
+    experiments,
+    study,
+    subspace,
+    trials,
+    views,
+)
 from workbench.methods.rising_attack.defense import Curve
+from workbench.methods.rising_attack.sqp import RisingOptions
+from workbench.widgets import images
 
 theme.set_defaults()
 pytestmark = pytest.mark.filterwarnings("ignore:margin = ")  # three iterations are few
@@ -47,7 +60,7 @@ def test_every_chart_draws_and_its_axes_are_named(finished):
     charts = {
         "success": (views.success_chart(bench), success),
         "norms": (views.norm_chart(bench, "linf", paired=True), "mean ℓ∞ of the perturbation"),
-        "merit": (views.merit_chart(bench), "figure of merit of RisingAttacK"),
+        "merit": (views.merit_chart(bench), "figure of merit"),
         "time": (views.time_chart(bench), "time a network [s, one core]"),
         "K": (views.k_curve(bench, paired=True), "K"),
         "iterations": (views.iteration_charts(bench), "total violation [logits]"),
@@ -62,6 +75,41 @@ def test_every_chart_draws_and_its_axes_are_named(finished):
     }
     for name, (chart, label) in charts.items():
         assert label in labels(chart), name
+
+
+def test_the_first_step_is_that_of_the_options_given(finished):
+    def values(**options):
+        chart = views.first_step(finished.bench, options=RisingOptions(**options))
+        return chart[0, 0].dimension_values(1)
+
+    p = finished.parameters
+    assert len(values()) == 9 and np.array_equal(values(), values(**p.options("rising")))
+    assert len(values(rank=2)) == 2
+    p.rank = 2
+    try:
+        tab = views.VIEWS["Singular vectors"](finished)
+    finally:
+        p.rank = 0
+    assert "First 2 right singular vectors" in str(tab[0].object[1, 0].opts.get("plot").kwargs)
+
+
+def test_the_plane_of_an_attack_is_that_of_its_options(finished):
+    subject = trials.subject("digits")
+    trial = trials.run_trial(subject, 0, [4, 5, 2], iters=4)
+    assert views.attack_plane(subject.model, trial).get_root() is not None
+    with pytest.raises(ValueError, match="a plane needs 2"):
+        views.attack_plane(subject.model, trial, options=RisingOptions(rank=1))
+
+
+def test_signed_images_have_the_one_palette_of_the_workbench(finished):
+    figure = views.singular_vectors(subspace.linearize(
+        finished.bench.problem.models[0], finished.bench.problem.x[0],
+        torch.zeros_like(finished.bench.problem.x[0]), finished.bench.targets[3][0].tolist(),
+        RisingOptions(),
+    ))  # fmt: skip
+    state = hv.renderer("bokeh").get_plot(figure).state
+    maps = [m.palette for m in state.select({"type": LinearColorMapper}) if len(m.palette) > 9]
+    assert maps and all(list(m) == images.colormap("diverging") for m in maps)
 
 
 def test_norms_are_those_of_own_or_of_common_successes(finished):
@@ -108,6 +156,24 @@ def test_what_did_not_run_is_said_in_words(finished):
 def test_every_tab_of_the_explorer_draws(finished):
     for title, view in views.results_of(finished).items():
         assert view.get_root() is not None, title
+
+
+def test_orders_are_compared_over_own_and_over_common_successes(finished):
+    shown = picture(views.VIEWS["Orders of length K"](finished))
+    tabs = next(iter(shown.select(pn.Tabs)))
+    assert tabs._names == ["Norms over own successes", "Norms over common successes"]
+    titles = [
+        [pane.object.opts.get("plot").kwargs["title"] for pane in tab.select(pn.pane.HoloViews)]
+        for tab in tabs
+    ]
+    assert "ℓ2 over own successes" in titles[0] and "ℓ2 over common successes" in titles[1]
+
+
+def test_a_page_of_960_pixels_holds_the_charts_of_a_row(finished):
+    for layout in (views.k_curve(finished.bench), views.iteration_charts(finished.bench)):
+        widths = [chart.opts.get("plot").kwargs["width"] for chart in layout]
+        columns = layout._max_cols
+        assert max(sum(widths[i : i + columns]) + 20 * columns for i in range(len(widths))) <= 960
 
 
 def test_the_monitor_shows_whatever_is_there_yet(finished):

@@ -20,13 +20,14 @@ from torch import nn
 
 from workbench.explorer import Explorer
 from workbench.steps import run
-from workbench.theme import CYCLE, DIVERGING_MAP, INK, MUTED, OKABE_ITO, Html, table_html
+from workbench.theme import CYCLE, INK, MUTED, OKABE_ITO, Html, table_html
 from workbench.widgets import images
 from workbench.widgets.perturbation_view import PerturbationView, picture_png
 
 from . import live, study
 from .ablations import FULL, Ablations, Nested, Widths
-from .experiments import TITLES, Anchor, Bench, TunedBench
+from .attacks import TITLES
+from .experiments import Anchor, Bench, TunedBench
 from .jacobian import forward
 from .merit import figure_of_merit, merit_text
 from .mixer import spectrum_chart
@@ -43,6 +44,7 @@ COLORS = {
 MARKERS = {"rising": "circle", "quad": "square", "cw": "triangle", "ad": "diamond"}
 NORMS = {"l1": "ℓ1", "l2": "ℓ2", "linf": "ℓ∞"}
 PERCENT = "success rate [%]"
+ATTACK = RisingOptions()  # the attack as it is
 
 
 def needs_result(view: Callable[..., Any]) -> Callable[..., Any]:
@@ -98,7 +100,7 @@ def _lines(
     dots = dots.opts(color="color", marker="marker", size=7)
     clear = {"background_fill_alpha": 0.4}  # lines stay visible under it
     place = {"legend_position": legend, "legend_opts": clear} if legend else {}
-    return hv.Overlay([*lines, dots]).opts(width=315, height=250, padding=0.06, **place, **options)
+    return hv.Overlay([*lines, dots]).opts(width=300, height=250, padding=0.06, **place, **options)
 
 
 def success_chart(bench: Bench) -> hv.Overlay:
@@ -131,7 +133,7 @@ def merit_chart(bench: Bench, paired: bool = False) -> hv.Overlay:
         points[method] = ([K for K, _ in values], [value for _, value in values])
     chart = _lines(points, "K", "figure of merit")
     return (chart * hv.HLine(1.0)).opts(
-        title="Merit against each", width=315, height=250, ylim=(0, None)
+        title="Merit against each", width=300, height=250, ylim=(0, None)
     )
 
 
@@ -208,7 +210,7 @@ def iteration_charts(bench: Bench, K: int | None = None) -> hv.Layout:
         options = {"color": color, "line_width": 1.2, "alpha": 0.7, "logy": log}
         drawn.append(
             hv.Path(paths, ["iteration", label]).opts(
-                title=f"{title}, K = {K}", width=315, height=230, show_grid=True, **options
+                title=f"{title}, K = {K}", width=300, height=230, show_grid=True, **options
             )
         )
     return hv.Layout(drawn).opts(shared_axes=False, toolbar=None).cols(3)
@@ -372,35 +374,44 @@ def singular_vectors(program: Program, n: int = 12) -> hv.Layout:
     sheet = np.full((-(-shown // columns) * (side + 1), columns * (side + 1)), np.nan)
     for k in range(shown):
         vector = np.where(solution.free, program.direction(k), np.nan)
+        tile = vector.reshape(program.image.shape).sum(0)  # of several channels their sum
         row, column = divmod(k, columns)
         top, left = row * (side + 1), column * (side + 1)
-        tile = (vector / np.nanmax(np.abs(vector))).reshape(program.image.shape)[0]
-        sheet[top : top + side, left : left + side] = tile
+        sheet[top : top + side, left : left + side] = tile / np.nanmax(np.abs(tile))
     height, width = sheet.shape
     tiles = hv.Image(sheet, ["column", "row"], "share of the largest entry",
                      bounds=(0, 0, width, height)).opts(
-        cmap=DIVERGING_MAP, clim=(-1, 1), width=600, height=40 + 560 * height // width,
-        xaxis=None, yaxis=None, tools=[],
-        title=f"First {shown} right singular vectors (blue −, red +, blank: at a bound)",
+        cmap=images.colormap("diverging"), clim=(-1, 1), clipping_colors={"NaN": images.MISSING},
+        width=600, height=40 + 560 * height // width, xaxis=None, yaxis=None, tools=[],
+        title=f"First {shown} right singular vectors (orange +, blue −, gray: at a bound)",
     )  # fmt: skip
     charts = hv.Layout([*spectrum_chart(program), tiles])
     return charts.opts(shared_axes=False, toolbar=None).cols(2)
 
 
 @needs_result
-def first_step(bench: Bench, K: int | None = None, image: int = 0) -> hv.Layout:
-    """Singular vectors of the first step on an image, for an order of K (default: the longest)."""
+def first_step(
+    bench: Bench, K: int | None = None, image: int = 0, options: RisingOptions = ATTACK
+) -> hv.Layout:
+    """Singular vectors of the first step on an image, for an order of K (default: the longest).
+
+    options: those of the attack, `RisingOptions(**parameters.options("rising"))`.
+    """
     problem, K = bench.problem, bench.K[-1] if K is None else K
     x, order = problem.x[image], bench.targets[K][image].tolist()
-    options = RisingOptions()
     program = linearize(problem.models[0], x, torch.zeros_like(x), order, options)
     return singular_vectors(program)
 
 
-def attack_plane(model: nn.Module, trial: Trial, close_up: float = 16.0) -> pn.viewable.Viewable:
-    """The way of a finished attack, in a plane through the solution of its last program."""
+def attack_plane(
+    model: nn.Module, trial: Trial, close_up: float = 16.0, options: RisingOptions = ATTACK
+) -> pn.viewable.Viewable:
+    """The way of a finished attack, in a plane through the solution of its last program.
+
+    options: those with which the attack ran.
+    """
     last = trial.snapshots[trial.best].delta[0]
-    program = linearize(model, trial.image, last, trial.order, RisingOptions())
+    program = linearize(model, trial.image, last, trial.order, options)
     deltas = [snapshot.delta[0] for snapshot in trial.snapshots]
     titles = {1.0: "The attack's whole way", close_up: f"Its end, {close_up:g} times closer"}
     charts = [
@@ -432,11 +443,29 @@ def _column(*views: Any) -> pn.Column:
     return pn.Column(*map(_html, views))
 
 
+def _orders(bench: Bench | None) -> pn.viewable.Viewable:
+    """The comparison over own or over common successes, one tab each, above the table."""
+    if bench is None or not bench.K:
+        return _html(k_curve(bench))
+    curves = pn.Tabs(
+        ("Norms over own successes", pn.Column(k_curve(bench))),
+        ("Norms over common successes", pn.Column(k_curve(bench, paired=True))),
+        dynamic=True,
+    )
+    return _column(curves, bench_table(bench))
+
+
+def _attack_of(study_: study.RisingAttackStudy) -> RisingOptions:
+    return RisingOptions(**study_.parameters.options("rising"))
+
+
 VIEWS = {
     "Claims": lambda s: pn.pane.HTML(s.claims._repr_html_()),
-    "Orders of length K": lambda s: _column(k_curve(s.bench), bench_table(s.bench)),
+    "Orders of length K": lambda s: _orders(s.bench),
     "One attack": lambda s: _column(gallery(s.bench), iteration_charts(s.bench)),
-    "Singular vectors": lambda s: _column(first_step(s.bench), nested_chart(s.nested)),
+    "Singular vectors": lambda s: _column(
+        first_step(s.bench, options=_attack_of(s)), nested_chart(s.nested)
+    ),
     "Ablations": lambda s: _column(ablation_panel(s.ablations), ablation_panel(s.long_ablations)),
     "Tuned, and peers": lambda s: _column(tuned_table(s.tuned), anchor_table(s.anchor)),
     "Networks": lambda s: _column(
