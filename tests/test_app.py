@@ -6,12 +6,20 @@ import socket
 import pytest
 
 from workbench import app, catalog, gallery
+from workbench.widgets.controls import Controls
 
 
 def test_there_is_a_gallery_and_a_page_for_each_method():
     pages = app.pages()
     assert pages["/"] is app.gallery
     assert set(pages) - {"/"} == {m.slug for m in catalog.methods()}
+
+
+@pytest.mark.parametrize("slug", ["neural_cpm", "rising_attack"])
+def test_every_methods_page_holds_its_explorer(slug):
+    page = app.pages()[slug]()
+    shown = page.select(lambda part: 'role="alert"' in str(getattr(part, "object", "")))
+    assert not shown and page.select(Controls)
 
 
 def test_one_method_alone_is_also_the_first_page():

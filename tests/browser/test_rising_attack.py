@@ -88,11 +88,35 @@ def test_an_order_made_by_keys_and_drag_is_attacked_and_reached(bench):
     expect(bench.locator(".pv .status")).to_contain_text("found, iteration")
     assert first_places(bench, 3) == order
     found = attacked(bench).evaluate(PIXELS)
+    iteration = bench.get_by_role("slider", name="Iteration", exact=True)
+    iteration.focus()
+    iteration.press("Home")
+    changed(bench, found)  # the clean image, until the button attacks it
     bench.get_by_role("button", name="Attack", exact=True).click()
-    bench.wait_for_timeout(500)
     expect(bench.get_by_text(REACHED)).to_be_visible()
     same = "([canvas, found]) => canvas.toDataURL() === found"  # one question, one answer
     bench.wait_for_function(same, arg=[attacked(bench).element_handle(), found])
+
+
+def test_stop_ends_a_long_attack_and_keeps_its_best(bench):
+    baselines = bench.locator("details").filter(has=bench.locator("summary", has_text="Baselines"))
+    if baselines.get_attribute("open") is None:
+        baselines.locator("summary").click()
+    iterations = baselines.get_by_role("spinbutton", name="cw iters", exact=True)
+    iterations.fill("10000")
+    iterations.press("Enter")
+    expect(bench.get_by_text(REACHED)).to_be_visible()
+    stop = bench.get_by_role("button", name="Stop", exact=True)
+    expect(stop).to_be_disabled()
+    menu = bench.get_by_role("combobox").filter(has=bench.locator("option", has_text="QuadAttacK"))
+    menu.select_option("CW^K")
+    expect(bench.locator(".pv .status")).to_contain_text("running")
+    stop.click()
+    stopped = bench.get_by_text(re.compile(r"Stopped\. .* CW\^K .*\((\d+) iterations"))
+    expect(stopped).to_be_visible()
+    expect(stop).to_be_disabled()
+    done = int(re.search(r"\((\d+) iterations", stopped.inner_text())[1])
+    assert 0 < done < 9_000
 
 
 def test_the_iterations_are_walked_back_and_another_image_is_attacked(bench):

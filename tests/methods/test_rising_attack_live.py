@@ -9,6 +9,7 @@ import torch
 
 from workbench import theme
 from workbench.methods.rising_attack import live, mixer, polytope, subspace, trials
+from workbench.methods.rising_attack.attacks import TITLES
 from workbench.methods.rising_attack.glyphs import CLASS_NAMES, glyph94, wide_network
 from workbench.methods.rising_attack.jacobian import adversarial_jacobian
 from workbench.methods.rising_attack.least_distance import boxed_least_distance
@@ -199,21 +200,14 @@ def test_errors_are_shown_on_the_page_and_the_bench_goes_on():
     assert bench.trial.order == (3, 1)
 
 
-def test_other_images_come_with_their_classes_and_orders(monkeypatch):
-    with torch.random.fork_rng():
-        model = wide_network().eval()
-        images, _ = glyph94(1, seed=5)
-    images = images[:3]
-    fake = trials.Subject("glyphs", model, images, model(images).argmax(1), CLASS_NAMES)
-    monkeypatch.setitem(trials._SUBJECTS, ("glyphs", 0), fake)
-
+def test_other_images_come_with_their_classes_and_orders(glyphs):
     async def play(bench):
         bench.data.value = "glyphs"
         await settle(bench)
         return bench
 
     bench = on_page(play, iters=2)
-    assert bench.subject is fake and bench.ranking.class_names == list(CLASS_NAMES)
+    assert bench.subject is glyphs and bench.ranking.class_names == list(CLASS_NAMES)
     assert bench.parameters.data == "glyphs" and bench.view.class_names == list(CLASS_NAMES)
     assert bench.ranking.max_length == 93 and len(bench.trial.order) == 3
     bench.parameters.check()
@@ -229,6 +223,102 @@ def test_a_network_is_fetched_with_progress_and_kept(monkeypatch):
         run(trials.subject_steps("digit"))
 
 
+@pytest.fixture
+def glyphs(monkeypatch):
+    """Glyphs with a network that nobody trained: presets change to it without waiting."""
+    with torch.random.fork_rng():
+        model = wide_network().eval()
+        images, _ = glyph94(1, seed=5)
+    made = trials.Subject("glyphs", model, images[:3], model(images[:3]).argmax(1), CLASS_NAMES)
+    monkeypatch.setitem(trials._SUBJECTS, ("glyphs", 0), made)
+    return made
+
+
+def test_presets_change_the_data_and_back_without_an_error(glyphs, subject):
+    async def play():
+        explorer = live.explorer(Parameters(iters=2))
+        bench = explorer.__panel__().select(lambda part: hasattr(part, "bench"))[0].bench
+        bench.ranking.hello = "page"
+        await settle(bench)
+        seen = []
+        for preset in ("quick", "default", "quick"):
+            explorer.apply_preset(preset)
+            explorer.parameters.iters = 2
+            await settle(bench)
+            p = bench.parameters
+            p.check()
+            seen.append((p.data, bench.subject.data, bench.data.value, len(bench.trial.order)))
+            assert 'role="alert"' not in bench.status.object
+        return seen
+
+    digits, glyphs = ("digits",) * 3 + (5,), ("glyphs",) * 3 + (5,)
+    assert asyncio.run(play()) == [digits, glyphs, digits]
+
+
+def own_model():
+    """A linear model of 3 classes on 4 x 4 pixels, and 2 images."""
+    generator = torch.Generator().manual_seed(0)
+    model = torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(16, 3)).eval()
+    with torch.no_grad():
+        model[1].weight.copy_(torch.randn(3, 16, generator=generator))
+    return model, 0.3 + 0.4 * torch.rand(2, 1, 4, 4, generator=generator)
+
+
+def test_the_bench_takes_the_users_own_model_and_images():
+    model, images = own_model()
+    label = int(model(images[:1]).argmax())
+    wanted = [(label + 1) % 3]
+
+    async def play():
+        explorer = live.bench(model, images, class_names=["cat", "dog", "owl"])
+        bench = explorer.__panel__().select(lambda part: hasattr(part, "bench"))[0].bench
+        bench.ranking.hello = "page"
+        await settle(bench)
+        explorer.apply_preset("quick")  # its data are not those of this bench
+        bench.ranking.value = wanted
+        await settle(bench)
+        trial = bench.trial
+        bench.compare()
+        await settle(bench)
+        return explorer, bench, trial
+
+    explorer, bench, trial = asyncio.run(play())
+    assert bench.ranking.class_names == ["cat", "dog", "owl"] and bench.data.disabled
+    assert trial.order == tuple(wanted) and trial.label == label and trial.result.success[0]
+    assert int(model(images[:1] + trial.result.delta).argmax()) == wanted[0]
+    assert [t.method for t in bench.trials] == ["rising", "cw"]
+    assert "QuadAttacK and AD need a model with `feats` and `head`" in bench.status.object
+    assert {row["name"] for row in explorer.controls.rows} == set(live.LIVE)
+    assert "✓ found" in live.still(explorer.parameters, bench.subject)
+
+
+def test_own_models_that_do_not_fit_are_named():
+    model, images = own_model()
+    with pytest.raises(ValueError, match="class_names has 2 names; the model has 3 classes"):
+        live.bench(model, images, class_names=["a", "b"])
+    with pytest.raises(ValueError, match="label = 7"):
+        live.bench(model, images, labels=[0, 7])
+    with pytest.raises(ValueError, match=r"images has shape \(2, 16\)"):
+        live.bench(model, images.flatten(1))
+    with pytest.raises(ValueError, match=r"call model.eval\(\) first"):
+        live.bench(model.train(), images)
+
+
+def test_traces_show_the_step_from_inside_for_rising_alone():
+    async def play(bench):
+        inside = [k for k, key in enumerate(bench.traces._keys) if key[0] == "Inside RisingAttacK"]
+        rising = np.array(bench.traces.rows)[1:, 1:][:, inside]
+        last = bench.trial.snapshots[-1]
+        bench.method.value = "cw"
+        await settle(bench)
+        return rising, last, np.array(bench.traces.rows)[:, 1:][:, inside]
+
+    rising, last, cw = on_page(play, cw_iters=5)
+    assert (rising[:, 0] > 0).all() and (rising <= 1).all() and np.isnan(cw).all()
+    assert rising[-1, 1] == float(last.free_pixels) / 64
+    assert rising[-1, 2] == float(last.active_rows) / last.violation.shape[1]
+
+
 def test_comparing_runs_all_four_attacks_on_the_same_image_and_order(subject):
     async def play(bench):
         bench.compare()
@@ -239,7 +329,7 @@ def test_comparing_runs_all_four_attacks_on_the_same_image_and_order(subject):
     assert [t.method for t in bench.trials] == ["rising", "quad", "cw", "ad"]
     assert len({(t.order, t.label) for t in bench.trials}) == 1
     page = bench.table.object
-    for name in live.METHOD_NAMES:
+    for name in TITLES.values():
         assert f">{name}<" in page
     for t in bench.trials:
         assert reaches(subject, t) == bool(t.result.success[0])
@@ -460,6 +550,23 @@ def test_the_still_shows_an_attack_on_a_digit_in_a_second(subject):
     assert time.perf_counter() - start < 1.0
     assert page == live.still(parameters)
     assert "✓ found" in page and page.count("data:image/png") == 3
+    assert "RisingAttacK on digits" in page
+
+
+def test_the_still_obeys_data_method_and_targets(glyphs, subject, monkeypatch):
+    fetched = []
+
+    def fetch(data):
+        fetched.append(data)
+        return trials.subject_steps(data)
+
+    monkeypatch.setattr(live, "subject_steps", fetch)
+    page = live.still(settings(method="cw", targets=[7, 8, 9], K_list=[1], cw_iters=100))
+    label = int(subject.labels[0])
+    assert fetched == ["digits"] and "CW^K on digits" in page  # a still of digits asks for them
+    assert "Wanted: " + ", ".join(str(k) for k in (7, 8, 9) if k != label) in page
+    page = live.still(Parameters(iters=2))
+    assert fetched == ["digits", "glyphs"] and "RisingAttacK on glyphs" in page
 
 
 def test_the_explorer_offers_all_parameters_and_is_a_still_in_a_report(monkeypatch, subject):

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 import panel as pn
 import torch
+from torch import nn
 
 from workbench import theme
 from workbench.explorer import Explorer, problem
@@ -23,12 +24,13 @@ from workbench.jobs import Job
 from workbench.steps import Cancelled, Step, Steps, run
 from workbench.widgets import images
 from workbench.widgets.attempts import signed
-from workbench.widgets.faders import Faders, data_url
+from workbench.widgets.faders import Faders
 from workbench.widgets.perturbation_view import PerturbationView
 from workbench.widgets.ranking_list import RankingList
 from workbench.widgets.traces import Chart, Series, Traces
 
 from . import study
+from .attacks import TITLES
 from .jacobian import forward
 from .mixer import Mixer
 from .polytope import PolytopePanel
@@ -36,7 +38,7 @@ from .ranking import gaps, non_targets, random_targets, row_classes
 from .records import Snapshot
 from .sqp import RisingOptions
 from .subspace import Program, linearize, plane_steps
-from .trials import Subject, Trial, compare_steps, subject_steps, trial_steps
+from .trials import Subject, Trial, compare_steps, own_subject, subject_steps, trial_steps
 
 # What acts on the next attack, in the order of the form; the bench has a menu for data of its own.
 LIVE = (
@@ -44,8 +46,6 @@ LIVE = (
     "trust", "chunk", "quad_iters", "quad_margin", "cw_iters", "ad_iters", "lr", "coef",
     "search_steps", "targets", "seed",
 )  # fmt: skip
-METHOD_NAMES = {"RisingAttacK": "rising", "QuadAttacK": "quad", "CW^K": "cw", "AD": "ad"}
-NAMES = {method: name for name, method in METHOD_NAMES.items()}
 # Orders and learning rates of a study that fit the data: those of the presets.
 DATA = {
     "digits": {"data": "digits", "K_list": [1, 5, 9], "lr": 0.05},
@@ -64,6 +64,10 @@ CHARTS = (
     Chart("Perturbation", "l2", (
         Series("now", _COLOR["blue"]), Series("best", _COLOR["green"], dashed=True),
     ), low=0),
+    Chart("Inside RisingAttacK", "share", (
+        Series("fraction of step", _COLOR["vermillion"]), Series("free pixels", _COLOR["blue"]),
+        Series("active rows", _COLOR["green"], dashed=True),
+    ), low=0, high=1),
 )  # fmt: skip
 
 
@@ -79,7 +83,26 @@ def traced(snapshot: Snapshot, order: Sequence[int], margin: float) -> dict[tupl
     }
     if snapshot.found:
         values["Perturbation", "best"] = float(snapshot.best_norm)
+    if snapshot.alpha is not None:
+        title, n_rows = "Inside RisingAttacK", snapshot.violation.shape[1]
+        values[title, "fraction of step"] = float(snapshot.alpha)
+        values[title, "free pixels"] = float(snapshot.free_pixels) / snapshot.delta.numel()
+        values[title, "active rows"] = float(snapshot.active_rows) / n_rows
     return values
+
+
+def first_order(
+    parameters: study.Parameters, label: int, n_classes: int, draw: int = 0
+) -> list[int]:
+    """The order that is wanted at first: the reader's own targets, or a random one.
+
+    draw: above 0 the so-manieth other random order.
+    """
+    p = parameters
+    given = [k for k in p.targets if k < n_classes and k != label]
+    if given and not draw:
+        return given[: p.K]
+    return random_targets([label], min(p.K, n_classes - 1), n_classes, p.seed + draw)[0].tolist()
 
 
 def comparison_html(trials: Sequence[Trial], class_names: Sequence[str]) -> theme.Html:
@@ -105,13 +128,14 @@ def comparison_html(trials: Sequence[Trial], class_names: Sequence[str]) -> them
         if reached and result.l2[0] == shortest:
             norms[1] = f"<b>{norms[1]}</b>"
         rows.append([
-            NAMES[trial.method],
+            TITLES[trial.method],
             f'<span style="color:{color}">{sign}</span> {word}',
             *norms,
             str(trial.snapshots[-1].iteration),
             f"{trial.seconds:.2f}",
-            f'<img alt="Perturbation of {NAMES[trial.method]}" src="{data_url(png)}" width="64" '
-            f'height="64" style="border:1px solid {theme.INK};image-rendering:pixelated">'
+            f'<img alt="Perturbation of {TITLES[trial.method]}" src="{images.data_url(png)}" '
+            f'width="64" height="64" style="border:1px solid {theme.INK};'
+            'image-rendering:pixelated">'
             if reached else "–",
         ])  # fmt: skip
     header = ["attack", "order", "ℓ1", "ℓ2", "ℓ∞", "iterations", "seconds", f"±{limit:.2g}"]
@@ -123,18 +147,22 @@ def comparison_html(trials: Sequence[Trial], class_names: Sequence[str]) -> them
 class AttackBench:
     """One image, one wanted order, and attacks on it; `panel()` is the layout.
 
+    subject: a network and images of the user's (`trials.own_subject`) in place of the embedded
+    ones that `parameters.data` names.
+
     Long work (fetching a network, an attack, a comparison, a plane) is one job at a time in a
     thread: the latest wish replaces what runs.
     """
 
-    def __init__(self, parameters: study.Parameters):
-        self.parameters = parameters
+    def __init__(self, parameters: study.Parameters, subject: Subject | None = None):
+        self.parameters, self._own = parameters, subject
         self.subject: Subject | None = None
         self.trial: Trial | None = None
         self.trials: list[Trial] = []
         self.program: Program | None = None
         self._wish = self._job = self._task = self._program_of = None
         self._looking = self._behind = False
+        self._compared: tuple[str, ...] = ()
         self._draws, self._noted, self._quiet, self._seen = 0, 0, False, False
         self._build()
         parameters.param.watch(self._on_other_data, ["data"])
@@ -152,11 +180,17 @@ class AttackBench:
             return made
 
         p, margin = self.parameters, (0, 12, 6, 0)
+        names = [self._own.data] if self._own else list(DATA)
         self.data = pn.widgets.Select(
-            label="Images", options=list(DATA), value=p.data, width=100, margin=margin
-        )
+            label="Images", options=names, value=names[0] if self._own else p.data,
+            disabled=bool(self._own), width=110, margin=margin,
+        )  # fmt: skip
         self.method = pn.widgets.Select(
-            label="Attack", options=METHOD_NAMES, value=p.method, width=140, margin=margin
+            label="Attack",
+            options={title: method for method, title in TITLES.items()},
+            value=p.method,
+            width=140,
+            margin=margin,
         )
         self.data.param.watch(self._on_data, "value")
         self.method.param.watch(lambda event: p.param.update(method=event.new), "value")
@@ -218,8 +252,15 @@ class AttackBench:
     def load(self) -> None:
         """Fetch the network and images of `parameters.data`, training them if need be."""
         self.subject = self.trial = None
-        self.data.value = self.parameters.data
-        self._start(lambda: subject_steps(self.parameters.data), self._say, self._loaded)
+        if self._own is None:
+            self.data.value = self.parameters.data
+        self._start(self._subject_steps, self._say, self._loaded)
+
+    def _subject_steps(self) -> Steps[Subject]:
+        if self._own is None:
+            return (yield from subject_steps(self.parameters.data))
+        yield Step(0.0, "loading what an attack needs")
+        return self._own
 
     def attack(self) -> None:
         """Attack the image with the wanted order and the present parameters."""
@@ -233,11 +274,17 @@ class AttackBench:
         self._start(make, self._follow_trial, self._finish_trial)
 
     def compare(self) -> None:
-        """All four attacks on the same image and order."""
+        """All attacks that fit the model on the same image and order."""
         if self.subject is None:
             return
-        options = {method: self.parameters.options(method) for method in NAMES}
+        headless = getattr(self.subject.model, "head", None) is None
+        options = {
+            method: self.parameters.options(method)
+            for method in TITLES
+            if not (headless and method in ("quad", "ad"))
+        }
         order, index = list(self.ranking.value), int(self.image.values[0])
+        self._compared = tuple(options)
         make = partial(compare_steps, self.subject, index, order, options)
         self._start(make, self._follow_comparison, self._finish_comparison)
 
@@ -334,11 +381,11 @@ class AttackBench:
             self.load()
 
     def _on_other_data(self, event: Any) -> None:
-        if self.ranking.hello:
+        if self.ranking.hello and self._own is None:
             self.load()
 
     def _on_data(self, event: Any) -> None:
-        if event.new != self.parameters.data:
+        if self._own is None and event.new != self.parameters.data:
             most = study.N_CLASSES[event.new] - 1
             K = min(self.parameters.K, most)
             self.parameters.param.update(**DATA[event.new], K=K, targets=[])
@@ -381,15 +428,10 @@ class AttackBench:
         self.attack()
 
     def _random_order(self) -> list[int]:
-        p = self.parameters
-        label, n_classes = [self.ranking.label], self.subject.n_classes
-        K = min(p.K, n_classes - 1)
-        return random_targets(label, K, n_classes, p.seed + self._draws)[0].tolist()
+        return first_order(self.parameters, self.ranking.label, self.subject.n_classes, self._draws)
 
     def _first_order(self) -> list[int]:
-        p, label = self.parameters, self.ranking.label
-        given = [k for k in p.targets if k < self.subject.n_classes and k != label]
-        return given[: p.K] or self._random_order()
+        return first_order(self.parameters, self.ranking.label, self.subject.n_classes)
 
     # What is shown ---------------------------------------------------------------------------
 
@@ -445,7 +487,7 @@ class AttackBench:
     def _finish_trial(self, trial: Trial, stopped: bool = False) -> None:
         self._note(trial)
         self._take_trial(trial)
-        result, name = trial.result, NAMES[trial.method]
+        result, name = trial.result, TITLES[trial.method]
         last, at = trial.snapshots[-1].iteration, trial.snapshots[trial.best].iteration
         found = (
             f'<span style="color:{_COLOR["green"]}">✓</span> {name} reached the order; the '
@@ -485,7 +527,11 @@ class AttackBench:
     def _finish_comparison(self, trials: list[Trial], stopped: bool = False) -> None:
         self.trials = trials
         self.table.object = str(comparison_html(trials, self.subject.class_names))
-        self.status.object = "Stopped; what was finished is shown." if stopped else "Compared."
+        rest = [title for method, title in TITLES.items() if method not in self._compared]
+        missing = f" {' and '.join(rest)} need a model with `feats` and `head`." if rest else ""
+        self.status.object = (
+            "Stopped; what was finished is shown." if stopped else f"Compared.{missing}"
+        )
 
     # Singular vectors and polytope -----------------------------------------------------------
 
@@ -529,21 +575,23 @@ class AttackBench:
         self.polytope.show(planes)
 
 
-def live(parameters: study.Parameters) -> pn.viewable.Viewable:
+def live(parameters: study.Parameters, subject: Subject | None = None) -> pn.viewable.Viewable:
     """The live picture for an `Explorer`: a new bench that follows `parameters`."""
-    bench = AttackBench(parameters)
-    layout = bench.panel()
-    layout.bench = bench  # keeps it alive as long as its page, and lets tests reach it
+    made = AttackBench(parameters, subject)
+    layout = made.panel()
+    layout.bench = made  # keeps it alive as long as its page, and lets tests reach it
     return layout
 
 
-def still(parameters: study.Parameters) -> str:
-    """One short attack on a digit as HTML, for reports: the three pictures and the order."""
-    subject = run(subject_steps("digits"))
-    K = min(parameters.K, subject.n_classes - 1)
-    order = random_targets(subject.labels[:1], K, subject.n_classes, parameters.seed)[0].tolist()
-    trial = run(trial_steps(subject, 0, order, "rising", parameters.options("rising")))
-    view = PerturbationView(subject.class_names, caption="Attack on a digit")
+def still(parameters: study.Parameters, subject: Subject | None = None) -> str:
+    """The bench's first attack as HTML, for reports: the three pictures and the order."""
+    subject = subject or run(subject_steps(parameters.data))
+    order = first_order(parameters, int(subject.labels[0]), subject.n_classes)
+    method = parameters.method
+    trial = run(trial_steps(subject, 0, order, method, parameters.options(method)))
+    view = PerturbationView(
+        subject.class_names, caption=f"{TITLES[method]} on {subject.data}", n_rows=len(order) + 2
+    )
     snapshot = trial.snapshots[trial.best]
     view.show(
         trial.image, snapshot.delta[0], snapshot.logits[0], order, label=trial.label,
@@ -552,8 +600,38 @@ def still(parameters: study.Parameters) -> str:
     return str(view.still())
 
 
-def explorer(parameters: study.Parameters | None = None, **pieces: Any) -> Explorer:
-    """The explorer of RisingAttacK; `pieces` are further arguments of `Explorer`."""
+def explorer(
+    parameters: study.Parameters | None = None, *, subject: Subject | None = None, **pieces: Any
+) -> Explorer:
+    """The explorer of RisingAttacK; `pieces` are further arguments of `Explorer`.
+
+    subject: the user's own model and images (`trials.own_subject`); then the form holds only what
+    acts on the bench, since the study is about the embedded networks.
+    """
     parameters = parameters or study.Parameters()
     rest = [name for name in parameters.names() if name not in (*LIVE, "data")]
-    return Explorer(parameters, live=live, still=still, only=[*LIVE, *rest], **pieces)
+    shown = {
+        "live": partial(live, subject=subject),
+        "still": partial(still, subject=subject),
+        "only": list(LIVE) if subject else [*LIVE, *rest],
+    }
+    return Explorer(parameters, **(shown | pieces))
+
+
+def bench(
+    model: nn.Module,
+    images: torch.Tensor,
+    labels: torch.Tensor | None = None,
+    class_names: Sequence[str] = (),
+    parameters: study.Parameters | None = None,
+) -> Explorer:
+    """The attack bench for your own model and images, arguments as in `trials.own_subject`.
+
+        model = loaders.load_model("resnet50")
+        image = loaders.load_image("cat.jpg", **model.picture)[None]
+        bench(model, image, class_names=loaders.imagenet_names())
+
+    For testing models that you own or may test.
+    """
+    subject = own_subject(model, images, labels, class_names)
+    return explorer(parameters, subject=subject, report=False)

@@ -13,14 +13,15 @@ from functools import partial
 from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from workbench.steps import Step, Steps, part, run
 
 from . import digits, glyphs
-from ._checks import choice
-from .attacks import METHODS, attack, attack_steps
-from .networks import Classifier, attackable
+from ._checks import as_images, as_labels, as_logits, choice, ready_to_attack
+from .attacks import attack, attack_steps
+from .jacobian import forward
+from .networks import attackable
 from .records import AttackResult, Snapshot
 
 DATA = ("digits", "glyphs")
@@ -30,10 +31,10 @@ _SUBJECTS: dict[tuple[str, int], Subject] = {}
 
 @dataclass(frozen=True)
 class Subject:
-    """A trained network, and held-out images (n, 1, H, W) with labels (n,) that it reads right."""
+    """A network with images (n, C, H, W) in [0, 1] and their labels (n,); `data` names them."""
 
     data: str
-    model: Classifier
+    model: nn.Module
     images: Tensor
     labels: Tensor
     class_names: tuple[str, ...]
@@ -42,6 +43,34 @@ class Subject:
     def n_classes(self) -> int:
         """Number of classes."""
         return len(self.class_names)
+
+
+def own_subject(
+    model: nn.Module,
+    images: Tensor,
+    labels: Tensor | None = None,
+    class_names: Sequence[str] = (),
+    data: str = "own images",
+) -> Subject:
+    """The user's own model in evaluation mode, with images (n, C, H, W) in [0, 1], C 1 or 3.
+
+    labels (n,): the model's predictions if not given; class_names: numbers if not given. "quad"
+    and "ad" need `feats` and `head` (`loaders.wrap_model` finds them). Raises ValueError or
+    TypeError in one line for what cannot be attacked.
+    """
+    images = as_images(model, images)
+    if images.ndim != 4 or images.shape[1] not in (1, 3):
+        raise ValueError(
+            f"images has shape {tuple(images.shape)}; allowed are (n, 1, H, W) and (n, 3, H, W)"
+        )
+    ready_to_attack(model)
+    logits = as_logits(forward(model, images), len(images))
+    n_classes = logits.shape[1]
+    labels = logits.argmax(1) if labels is None else as_labels(labels, len(images), n_classes)
+    names = tuple(class_names) or tuple(str(k) for k in range(n_classes))
+    if len(names) != n_classes:
+        raise ValueError(f"class_names has {len(names)} names; the model has {n_classes} classes")
+    return Subject(data, model, images, labels, names)
 
 
 def subject_steps(data: str, seed: int = 0) -> Steps[Subject]:
@@ -79,7 +108,7 @@ def subject(data: str, seed: int = 0) -> Subject:
 class Trial:
     """An attack on one image, finished, stopped or under way; `snapshots` grows while it runs.
 
-    image (1, H, W); order: the wanted classes, first first. seconds: so far.
+    image (C, H, W); order: the wanted classes, first first. seconds: so far.
     """
 
     method: str
@@ -144,14 +173,14 @@ def _follow(trial: Trial, steps: Steps[AttackResult]) -> Steps[Trial]:
 def compare_steps(
     subject: Subject, index: int, order: Sequence[int], options: Mapping[str, Mapping[str, Any]]
 ) -> Steps[list[Trial]]:
-    """All of `METHODS` on the same image and order; data and result: the trials so far.
+    """Several methods on the same image and order; data and result: the trials so far.
 
-    options: those of each method by its name.
+    options: the methods in their order, each with its options.
     """
     trials: list[Trial] = []
-    for k, method in enumerate(METHODS):
-        steps = trial_steps(subject, index, order, method, options.get(method, {}))
-        share = k / len(METHODS), (k + 1) / len(METHODS)
+    for k, (method, chosen) in enumerate(options.items()):
+        steps = trial_steps(subject, index, order, method, chosen)
+        share = k / len(options), (k + 1) / len(options)
         trial = yield from part(steps, *share, method, partial(_with, tuple(trials)))
         trials.append(trial)
         yield Step(share[1], f"{method} is done", list(trials))
