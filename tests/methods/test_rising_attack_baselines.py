@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import nn
 
-from workbench.methods.rising_attack.attacks import attack
+from workbench.methods.rising_attack.attacks import attack, attack_steps
 from workbench.methods.rising_attack.baselines import (
     TargetFeatures,
     ad_distribution,
@@ -146,17 +146,23 @@ def test_what_a_baseline_returns_is_in_the_box_and_reaches_the_order(bench, meth
 def test_a_seed_repeats_and_another_starts_elsewhere(bench):
     model, x, labels = bench
     targets = random_targets(labels, 1, 10)
-    runs = [finish(baseline_steps(model, x, targets, "cw", iters=20, seed=s))[1] for s in (0, 0, 1)]
+    runs = [
+        finish(baseline_steps(model, x, targets, "cw", iters=20, lr=0.05, seed=s))
+        for s in (0, 0, 1)
+    ]
+    assert all(success.any() for *_, success in runs)
+    runs = [delta for _, delta, _ in runs]
     assert torch.equal(runs[0], runs[1]) and not torch.equal(runs[0], runs[2])
 
 
 def test_images_do_not_influence_each_other(bench):
     model, x, labels = bench
     targets = random_targets(labels, 2, 10)
-    _, together, _ = finish(baseline_steps(model, x, targets, "quad", iters=15, lr=0.05))
+    _, together, reached = finish(baseline_steps(model, x, targets, "quad", iters=30, lr=0.05))
+    assert reached[0]
     # The start noise of the first image is the same alone.
-    _, alone, _ = finish(baseline_steps(model, x[:1], targets[:1], "quad", iters=15, lr=0.05))
-    assert torch.allclose(together[:1], alone, atol=1e-4)
+    _, alone, found = finish(baseline_steps(model, x[:1], targets[:1], "quad", iters=30, lr=0.05))
+    assert found[0] and torch.allclose(together[:1], alone, atol=1e-4)
 
 
 def test_an_image_that_obeys_the_order_costs_nothing(bench):
@@ -176,6 +182,7 @@ def test_bisection_never_loses_and_numbers_its_steps_through(bench):
         baseline_steps(model, x, targets, "cw", search_steps=4, **options)
     )
     assert snapshots[-1].iteration == 120
+    assert found.any()
     assert (found_more >= found).all()
     norm = [d.flatten(1).norm(dim=1)[found] for d in (once, more)]
     assert (norm[1] <= norm[0]).all()
@@ -193,6 +200,7 @@ def test_norms_are_those_of_the_prototype(bench):
         assert low < quad.l2[quad.success].mean() < high
         sqp = attack(model, x, targets, iters=20)
         both = quad.success & sqp.success
+        assert both.sum() >= 4
         assert sqp.l2[both].mean() < quad.l2[both].mean()
 
 
@@ -234,12 +242,22 @@ def test_a_missing_linear_head_is_named(bench, method):
         ({"coef": -1.0}, "coef = -1"),
         ({"search_steps": 0}, "search_steps = 0"),
         ({"margin": -0.1}, "margin = -0.1"),
+        ({"seed": -1}, "seed = -1"),
     ],
 )
 def test_bad_options_are_named(bench, options, message):
     model, x, labels = bench
+    targets = random_targets(labels, 1, 10)
     with pytest.raises(ValueError, match=message):
-        next(baseline_steps(model, x, random_targets(labels, 1, 10), "cw", **options))
+        next(baseline_steps(model, x, targets, "cw", **options))
+    with pytest.raises(ValueError, match=message):
+        attack_steps(model, x, targets, "cw", **options)  # at once, before the first step
+
+
+def test_an_attack_without_a_linear_head_is_refused_before_its_first_step(bench):
+    _, x, labels = bench
+    with pytest.raises(ValueError, match="linear `head`"):
+        attack_steps(HeadLess().eval(), x, random_targets(labels, 1, 10), "quad", allow_label=True)
 
 
 def test_an_unknown_method_is_answered_with_the_nearest(bench):
@@ -254,8 +272,20 @@ def test_tuning_tries_the_grid_and_keeps_the_best_by_the_official_rule(bench):
     tuned = tune(model, x, targets, "cw", lrs=(0.0005, 0.05), coefs=(5.0, 20.0), iterations=(20,))
     assert len(tuned.scores) == 4
     assert score(tuned.result) == max(value for _, value in tuned.scores)
+    assert tuned.result.success.any()
     assert tuned.settings["lr"] == 0.05  # .0005 x 20 steps cannot move a pixel far enough
     again = attack(model, x, targets, "cw", **tuned.settings)
     assert np.array_equal(again.l2, tuned.result.l2)
     reached = tuned.result.l2[tuned.result.success]
     assert score(tuned.result) == pytest.approx(100 * tuned.result.asr - reached.mean())
+
+
+def test_the_best_setting_is_tried_once_more_with_rounds_of_bisection(bench):
+    model, x, labels = bench
+    targets = random_targets(labels, 1, 10)
+    grid = {"lrs": (0.05,), "coefs": (20.0,), "iterations": (20, 30)}
+    once, more = (tune(model, x, targets, "cw", **grid, rounds=rounds) for rounds in (1, 4))
+    assert [s["search_steps"] for s, _ in more.scores] == [1, 1, 4]
+    assert more.scores[-1][0] == {**once.settings, "iters": 20, "search_steps": 4}
+    assert more.scores[:2] == once.scores
+    assert score(more.result) == max(value for _, value in more.scores) > score(once.result)

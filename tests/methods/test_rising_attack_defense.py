@@ -15,6 +15,7 @@ from workbench.methods.rising_attack.defense import (
     curves,
     load_defended,
     lower_bound,
+    ordered_vote,
     pgd,
     predict,
     reached_within,
@@ -22,6 +23,7 @@ from workbench.methods.rising_attack.defense import (
 from workbench.methods.rising_attack.digits import held_out_digits, load_digits_model
 from workbench.methods.rising_attack.networks import accuracy, attackable
 from workbench.methods.rising_attack.ranking import random_targets
+from workbench.steps import run
 
 
 @pytest.fixture(scope="module")
@@ -136,6 +138,30 @@ def test_no_attack_changes_the_smoothed_class_within_the_certified_radius(bench)
     assert ((vote == certificate.classes) | (vote == ABSTAIN))[sure].all()
 
 
+def constant_scores(scores):
+    """A linear model of 2 x 2 images whose logits are `scores`, whatever the image and noise."""
+    model = nn.Sequential(nn.Flatten(), nn.Linear(4, len(scores)))
+    with torch.no_grad():
+        model[1].weight[:] = 0
+        model[1].bias[:] = torch.tensor(scores)
+    return model.eval()
+
+
+def test_the_vote_of_one_place_is_predict_and_of_more_the_order_of_the_votes():
+    weight = (0.6, 0.8, 0.0, 0.0)
+    model, x = half_space(weight), torch.rand(40, 1, 2, 2) - 0.5
+    vote = predict(model, x, n=300)
+    assert {0, 1, ABSTAIN} == set(vote.tolist())  # all three happen
+    for target in (0, 1):
+        targets = torch.full((40, 1), target)
+        assert np.array_equal(ordered_vote(model, x, targets, n=300), vote == target)
+    # One class has all votes: first place is sure, the order of the others is a tie.
+    model, x = constant_scores([0.0, 3.0, 1.0]), x[:1]
+    assert ordered_vote(model, x, torch.tensor([[1]]))[0]
+    assert not ordered_vote(model, x, torch.tensor([[1, 2]]))[0]
+    assert not ordered_vote(model, x, torch.tensor([[2]]))[0]
+
+
 def test_the_curve_takes_the_best_attack_of_each_image():
     norms = np.array([[1.0, 0.0, 3.0], [2.0, 0.0, 1.5]])
     success = np.array([[True, False, True], [True, False, True]])
@@ -144,23 +170,49 @@ def test_the_curve_takes_the_best_attack_of_each_image():
 
 
 @pytest.mark.slow
-def test_the_curves_of_the_three_networks(bench):
-    x, labels = bench
-    eps = np.linspace(0, 3, 7)
-    found = curves(x, labels, random_targets(labels, 1, 10), eps)
+def test_the_curves_of_the_three_networks():
+    from workbench.methods.rising_attack import ablations, study
+
+    parameters = study.Parameters(images=8)
+    found = run(ablations.defense_steps(parameters))
+    eps = ablations.DEFENSE_EPS
     assert list(found) == ["plain", "adversarially trained", "smoothed"]
     for name, curve in found.items():
         assert 0.88 < curve.clean <= 1, name
+        assert set(curve.radii) == set(defense.ATTACKS), name
         assert curve.reached[0] == 0 and (np.diff(curve.reached) >= 0).all()
-        best = np.min(list(curve.radii.values()), 0)
-        assert np.allclose(curve.reached, (best[None] <= eps[:, None]).mean(1))
+        assert np.allclose(curve.reached, (curve.smallest[None] <= eps[:, None]).mean(1))
+        assert (curve.smallest > 0).all()  # all networks read all images
     assert found["plain"].reached[-1] == 1
-    assert found["plain"].certified is None
-    assert (np.diff(found["smoothed"].certified) <= 0).all()
-    middle = {name: curve.reached[2] for name, curve in found.items()}
+    assert found["plain"].certified is None and found["plain"].radius is None
+    smoothed = found["smoothed"]
+    assert (np.diff(smoothed.certified) <= 0).all() and (smoothed.radius > 0).sum() >= 4
+    assert np.allclose(smoothed.certified[1:], (smoothed.radius >= eps[1:, None]).mean(1))
+    assert (smoothed.smallest >= smoothed.radius).all()
+    middle = {name: curve.reached[20] for name, curve in found.items()}
     assert middle["adversarially trained"] <= middle["plain"]
     # Attackers of the smoothed network are not fooled by their own noise draws.
-    assert found["smoothed"].reached[-1] > 0.7
+    assert smoothed.reached[-1] > 0.6
+
+
+def test_the_same_attacks_meet_every_network_and_a_vote_judges_the_smoothed_one(monkeypatch):
+    # A network that the attack fools on its own draws but whose votes say otherwise.
+    model, x = half_space((1.0, 0.0, 0.0, 0.0), -0.5), torch.full((2, 1, 2, 2), 0.2)
+    images = torch.rand(20, 1, 2, 2), torch.zeros(20, dtype=torch.long)
+    monkeypatch.setattr(defense.digits, "held_out_digits", lambda: images)
+    attacks = {"a": {"iters": 5, "margin": 0.05}, "b": {"iters": 5, "margin": 0.2}}
+    args = x, torch.tensor([0, 0]), torch.tensor([[1], [1]]), np.array([0.1, 1.0])
+    models = {"plain": model, "smoothed": model}
+    found = curves(models, *args, attacks, vote_draws=64)
+    assert [list(curve.radii) for curve in found.values()] == [["a", "b"]] * 2
+    # Half-space at distance .3: the plain network falls just beyond, the certificate ends before.
+    assert (found["plain"].smallest >= 0.3).all() and (found["plain"].smallest < 0.4).all()
+    assert (found["smoothed"].radius > 0).all() and (found["smoothed"].radius < 0.3).all()
+    monkeypatch.setattr(defense, "ordered_vote", lambda *args, **options: np.array([True, False]))
+    judged = curves(models, *args, attacks, vote_draws=64)["smoothed"]
+    assert np.isfinite(judged.smallest).tolist() == [True, False]
+    with pytest.raises(ValueError, match="at least one attack"):
+        curves(models, *args, {})
 
 
 @pytest.mark.parametrize(

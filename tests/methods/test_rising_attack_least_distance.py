@@ -1,10 +1,12 @@
 """The small quadratic program: against SLSQP, isotonic and direct solutions, KKT, the box."""
 
+import sys
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy.optimize import Bounds, minimize
+from scipy.optimize import Bounds, linprog, minimize, nnls
 
 from workbench.methods.rising_attack.least_distance import (
     boxed_least_distance,
@@ -44,6 +46,48 @@ def test_least_distance_is_the_answer_of_slsqp(seed):
     assert (G @ delta - h).min() > -1e-10
 
 
+def farkas(G, h):
+    """Whether a non-negative mix of rows vanishes while h demands more than 0 of it (Farkas)."""
+    found = linprog(np.zeros(len(h)), A_eq=np.vstack([G.T, h]), b_eq=[*np.zeros(G.shape[1]), 1.0])
+    if found.status != 0:
+        return False
+    y = found.x
+    size = np.abs(y).max() * np.abs(G).max()
+    return (y >= 0).all() and h @ y > 0.5 and np.abs(G.T @ y).max() <= 1e-7 * size
+
+
+def test_a_certificate_of_farkas_exists_exactly_where_there_is_no_solution():
+    missing = 0
+    for seed in range(60):
+        G, h = problem(seed, 8, 3)
+        none = least_distance(G, h)[0] is None
+        assert none == farkas(G, h)
+        missing += none
+    assert 5 < missing < 55
+
+
+def test_a_solver_that_goes_in_circles_is_tried_again_and_then_named(monkeypatch):
+    calls = []
+
+    def circling(system, wanted, maxiter):
+        calls.append(system)
+        if len(calls) <= failures:
+            raise RuntimeError("Maximum number of iterations reached.")
+        return nnls(system, wanted, maxiter=maxiter)
+
+    G, h = problem(1, 4, 7)
+    right = least_distance(G, h)[0]
+    monkeypatch.setattr(sys.modules[least_distance.__module__], "nnls", circling)
+    for failures in (1, 2, 3):
+        calls.clear()
+        np.testing.assert_allclose(least_distance(G, h)[0], right, atol=1e-7)
+        assert len(calls) == failures + 1
+    failures = 99
+    calls.clear()
+    with pytest.raises(RuntimeError, match="program of 4 inequalities was not solved"):
+        least_distance(G, h)
+
+
 @settings(max_examples=100, deadline=None)
 @given(
     st.integers(0, 10**6), st.integers(1, 12), st.integers(1, 30), st.sampled_from([1e-4, 1, 1e4])
@@ -52,8 +96,8 @@ def test_the_conditions_of_karush_kuhn_and_tucker_hold(seed, n_rows, n_pixels, u
     G, h = problem(seed, n_rows, n_pixels)
     h = unit * h
     delta, lam = least_distance(G, h)
-    if delta is None:  # Farkas: then a non-negative mix of rows vanishes that h would lift
-        assert n_rows > n_pixels
+    if delta is None:
+        assert farkas(G, h / unit)
         return
     tolerance = 1e-7 * max(np.abs(h).max(), np.linalg.norm(delta))
     np.testing.assert_allclose(delta, G.T @ lam, atol=tolerance)

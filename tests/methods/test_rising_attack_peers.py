@@ -60,5 +60,5 @@ def test_a_missing_foolbox_is_said_with_what_to_install(bench, monkeypatch):
     model, x, targets = bench
     monkeypatch.setitem(sys.modules, "foolbox", None)
     assert not peers.available()
-    with pytest.raises(ImportError, match=r"pip install workbench\[attacks\]"):
+    with pytest.raises(ImportError, match=r"pip install workbench\[peers\]"):
         peers.peer(model, x, targets, "ddn")
