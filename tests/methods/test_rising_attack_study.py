@@ -151,21 +151,27 @@ def test_a_tie_with_a_tuned_baseline_holds_and_a_worse_rate_fails():
     assert verdict([1, 0], [0, 1]) == "holds" and verdict([1, 0], [1, 1]) == "fails"
 
 
-def test_equal_time_gives_baselines_the_seconds_of_the_attack(finished):
+def test_equal_time_gives_baselines_the_seconds_of_the_attack(finished, monkeypatch):
     bench, parameters = finished.bench, small()
-    slow = replace(bench.results["rising", 3][0], seconds=2.0)
-    other = {m: replace(bench.results[m, 3][0], seconds=0.5) for m in ("quad", "cw")}
-    results = {**bench.results, ("rising", 3): [slow], **{(m, 3): [r] for m, r in other.items()}}
-    equal = work.run(experiments.equal_time_steps(parameters, replace(bench, results=results)))
-    assert equal.K == 3 and equal.iterations == {"rising": 3, "quad": 48, "cw": 48}
-    assert len(equal.results["quad"].trace["norm"]) == 49  # the start and 48 iterations
-    made_up = study.RisingAttackStudy(parameters, equal_time=equal)
+
+    def equal(seconds):
+        own = replace(bench.results["rising", 3][0], seconds=seconds)
+        changed = replace(bench, results={**bench.results, ("rising", 3): [own]})
+        return work.run(experiments.equal_time_steps(parameters, changed))
+
+    found = equal(0.5)
+    assert found.K == 3 and set(found.results) == set(found.iterations) == {"rising", "quad", "cw"}
+    for method in ("quad", "cw"):
+        assert 0.5 <= found.results[method].seconds < 1.0
+        assert 12 < found.iterations[method] < experiments.MOST_ITERATIONS
+        own = bench.results[method, 3][0]  # its first 12 iterations are those of the comparison
+        trace = found.results[method].trace["norm"][:13]
+        np.testing.assert_allclose(trace, own.trace["norm"], atol=1e-5)
+    made_up = study.RisingAttackStudy(parameters, equal_time=found)
     claim = {c.id: c for c in findings.claims(made_up)}["equal_time"]
-    assert claim.n == 2 and "48 iterations" in claim.note
-    endless = {**results, ("rising", 3): [replace(slow, seconds=1e6)]}
-    steps = experiments.equal_time_steps(parameters, replace(bench, results=endless))
-    assert f"{experiments.MOST_ITERATIONS} iterations" in next(steps).message
-    steps.close()
+    assert claim.n == 2 and f"{found.iterations['quad']} iterations" in claim.note
+    monkeypatch.setattr(experiments, "MOST_ITERATIONS", 9)
+    assert equal(1e6).iterations["cw"] == 9
 
 
 def test_the_certificate_is_judged_image_by_image():

@@ -29,8 +29,9 @@ from workbench.steps import Step, Steps, part, together
 
 from . import baselines, digits, glyphs, peers
 from .attacks import METHODS, TITLES, attack_steps
+from .jacobian import forward
 from .networks import accuracy, attackable
-from .ranking import random_targets
+from .ranking import achieved, random_targets
 from .records import AttackResult
 
 NUMBERS = ("success", "l1", "l2", "linf")  # of an AttackResult, each (images,)
@@ -272,41 +273,61 @@ class EqualTime:
     """Attacks on network 0 that were given the same processor time, at one K.
 
     results[method], iterations[method]: RisingAttacK of the main comparison, and QuadAttacK and
-    CW^K with as many iterations as fit into its seconds.
+    CW^K stopped after its seconds, or after `MOST_ITERATIONS`.
     """
 
     K: int
     results: dict[str, AttackResult]
-    iterations: dict[str, int]
+
+    @property
+    def iterations(self) -> dict[str, int]:
+        """Iterations that each attack has taken."""
+        return {m: len(r.trace["norm"]) - 1 for m, r in self.results.items()}
 
 
 def equal_time_steps(p: Parameters, bench: Bench) -> Steps[EqualTime]:
     """Experiment 2, equal time: the longest K <= 20 of the main comparison, on its network 0.
 
-    An iteration of a baseline is taken to last as long as in the main comparison. As times differ
-    from run to run, so do the numbers of iterations, and with them the results: a little.
+    An iteration of a baseline does not depend on how many will follow, so it is simply stopped
+    when its time is over. As times differ from run to run, so do the numbers of iterations, and
+    with them the results: a little.
     """
     lengths = [K for K in bench.K if K <= EQUAL_TIME_K] or bench.K[:1]
     K = lengths[-1]
     model, x, targets = bench.problem.models[0], bench.problem.x, bench.targets[K]
     own = bench.results["rising", K][0]
-    iterations = {"rising": p.iters}
-    for method in ("quad", "cw"):
-        options = p.options(method)
-        rounds = options["search_steps"]
-        an_iteration = bench.results[method, K][0].seconds / (options["iters"] * rounds)
-        fitting = int(own.seconds / max(an_iteration, 1e-9) / rounds)
-        iterations[method] = min(max(fitting, 1), MOST_ITERATIONS)
     jobs = {
-        m: partial(attack_job, m, model, x, targets, m, **{**p.options(m), "iters": iterations[m]})
+        m: partial(_timed_job, m, model, x, targets, m, own.seconds, p.options(m))
         for m in ("quad", "cw")
     }
-    names = [f"equal time, K = {K}, {TITLES[m]}, {iterations[m]} iterations" for m in jobs]
+    names = [f"equal time, K = {K}, {TITLES[m]}" for m in jobs]
 
     def make(found: dict) -> EqualTime:
-        return EqualTime(K, {"rising": own, **found}, iterations)
+        return EqualTime(K, {"rising": own, **found})
 
     return (yield from attacks_steps(jobs, names, make))
+
+
+def _timed_job(
+    key: Any, model: nn.Module, x: Tensor, targets: Tensor, method: str, seconds: float,
+    options: dict[str, Any],
+) -> Steps[tuple[Any, AttackResult]]:  # fmt: skip
+    """An attack that is stopped after `seconds` of its processor: (key, result)."""
+    options = {**options, "iters": MOST_ITERATIONS, "search_steps": 1}
+    numbers, begin = [], time.thread_time()
+    with one_thread(), job_limits():
+        steps = attack_steps(model, x, targets, method, allow_label=True, **options)
+        for step in steps:
+            latest, spent = step.data, time.thread_time() - begin
+            numbers.append(latest.numbers())
+            yield Step(min(1.0, spent / seconds), step.message)
+            if spent >= seconds:
+                break
+        steps.close()
+        success = latest.found & achieved(forward(model, x + latest.best_delta), targets)
+    found = key, AttackResult.of(latest.best_delta, success, numbers, spent)
+    yield Step(1.0, "", found)
+    return found
 
 
 @dataclass(frozen=True)

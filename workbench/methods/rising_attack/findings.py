@@ -260,8 +260,8 @@ def _equal_time(study: RisingAttackStudy) -> list[Claim]:
     return [
         judge(
             "equal_time",
-            "With as many iterations as fit into the processor time of RisingAttacK, neither "
-            "QuadAttacK nor CW^K is better: figure of merit against each",
+            "Given the processor time of RisingAttacK, neither QuadAttacK nor CW^K is better: "
+            "figure of merit against each",
             merits, each_at_least=1.0, over="baselines", note=_sentences(at, OURS),
         )
     ]  # fmt: skip
