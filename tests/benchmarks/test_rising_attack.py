@@ -9,7 +9,9 @@ import time
 import numpy as np
 import pytest
 import torch
+from threadpoolctl import threadpool_limits
 
+from workbench import theme
 from workbench.methods.rising_attack.attacks import attack
 from workbench.methods.rising_attack.digits import held_out_digits, load_digits_model
 from workbench.methods.rising_attack.glyphs import held_out_glyphs, load_glyph_model
@@ -43,7 +45,7 @@ def glyphs():
 def processor_seconds(function, repeats: int = 3):
     """The result of a call and the least processor time of one thread over some calls."""
     times = []
-    with one_thread():
+    with one_thread(), threadpool_limits(1, "blas"):
         for _ in range(repeats):
             before = time.process_time()
             result = function()
@@ -90,6 +92,7 @@ def test_a_fader_of_glyphs_moves_picture_and_ranking_within_50_ms(glyphs):
         change = torch.as_tensor(delta).float()
         view.show(x[0], change, forward(model, (x[0] + change)[None])[0], order)
 
+    theme.set_defaults()
     faders = Mixer(show)
     faders.load(program, 0)
     values = np.array(faders.faders.values)

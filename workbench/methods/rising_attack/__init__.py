@@ -46,6 +46,7 @@ __getattr__, __dir__, __all__ = lazy.attach(
         "records": ["AttackResult", "Snapshot"],
         "digits": ["held_out_digits", "load_digits_model"],
         "glyphs": ["glyph94", "load_glyph_model"],
+        "live": ["bench"],
         "views": ["explorer"],
     },
 )
