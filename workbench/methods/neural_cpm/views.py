@@ -217,7 +217,7 @@ def aggregates(frames: np.ndarray, kind: np.ndarray, title: str, ellipses: bool 
     return hv.Overlay([row, *shapes])
 
 
-def spread_ellipse(points: np.ndarray, n: int = 61) -> np.ndarray | None:
+def spread_ellipse(points: np.ndarray, n: int = 33) -> np.ndarray | None:
     """Outline (n, 2), two standard deviations around points (m, 2); None for fewer than two."""
     points = points[np.isfinite(points).all(1)]
     if len(points) < 2:
