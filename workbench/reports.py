@@ -101,7 +101,10 @@ def _execute(
     from papermill.exceptions import PapermillExecutionError
 
     # What renders the page takes seconds to import: on the second core, while the kernel works.
-    threading.Thread(target=lambda: [importlib.import_module(name) for name in RENDERERS]).start()
+    # A stopped run does not wait for it.
+    threading.Thread(
+        target=lambda: list(map(importlib.import_module, RENDERERS)), daemon=True
+    ).start()
 
     try:
         kernels.execute(

@@ -180,7 +180,9 @@ def test_the_still_is_the_tissue_after_its_run():
     assert live.still(parameters) == live.still(parameters)
 
 
-def test_the_explorer_offers_what_acts_on_the_tissue():
+def test_the_explorer_offers_what_acts_on_the_tissue_first_and_then_the_study():
     explorer = live.explorer()
     explorer.__panel__()
-    assert {row["name"] for row in explorer.controls.rows} == {*live.LIVE, "seed"}
+    names = [row["name"] for row in explorer.controls.rows]
+    assert tuple(names[: len(live.LIVE)]) == live.LIVE
+    assert set(names) == set(explorer.parameters.names())

@@ -58,7 +58,7 @@ def law_chart(law: Law) -> hv.Overlay:
     return (
         exact.opts(marker="dash", size=28, color=INK, line_width=2)
         * engine.opts(marker="circle", size=8, color=OKABE_ITO["vermillion"])
-    ).opts(title="Mean volume of one cell: engine and exact chain", width=560, height=300,
+    ).opts(title="Mean volume of one cell: engine and exact chain", width=500, height=300,
            legend_position="top_left", ylim=(0, 6), show_grid=True)  # fmt: skip
 
 
@@ -72,7 +72,7 @@ def volume_laws(law: Law) -> hv.Overlay:
         for r, color in chosen.items()
     ]  # fmt: skip
     return hv.Overlay(curves).opts(
-        title="Volume of one cell, exactly", width=420, height=300, legend_position="top_right"
+        title="Volume of one cell, exactly", width=380, height=300, legend_position="top_right"
     )
 
 
@@ -212,11 +212,12 @@ def aggregates(frames: np.ndarray, kind: np.ndarray, title: str, ellipses: bool 
             for number, e in enumerate(own)
             if e is not None
         ]
-        shapes.append(hv.Path(lines).opts(color=INK, line_dash=dash, line_width=1.5))
+        outline = hv.Path(lines).opts(color=INK, line_dash=dash, line_width=1.5)
+        shapes.append(outline.opts(apply_ranges=False))  # the lattice is the frame
     return hv.Overlay([row, *shapes])
 
 
-def spread_ellipse(points: np.ndarray, n: int = 61) -> np.ndarray | None:
+def spread_ellipse(points: np.ndarray, n: int = 33) -> np.ndarray | None:
     """Outline (n, 2), two standard deviations around points (m, 2); None for fewer than two."""
     points = points[np.isfinite(points).all(1)]
     if len(points) < 2:
@@ -405,6 +406,7 @@ def training_chart(trainings: list[Any]) -> hv.Layout:
     return charts.opts(shared_axes=False, toolbar=None).cols(2)
 
 
+@needs_result
 def digits_gallery(result: Digits, n: int = 8) -> hv.Layout:
     """Held-out cellular digits above, what the cell-sorting energy makes of them below."""
     rows = [
