@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 import panel as pn
 import torch
+from threadpoolctl import threadpool_limits
 from torch import nn
 
 from workbench import theme
@@ -588,7 +589,9 @@ def still(parameters: study.Parameters, subject: Subject | None = None) -> str:
     subject = subject or run(subject_steps(parameters.data))
     order = first_order(parameters, int(subject.labels[0]), subject.n_classes)
     method = parameters.method
-    trial = run(trial_steps(subject, 0, order, method, parameters.options(method)))
+    # Two threads would only wait for each other: up to six times as long on a busy machine.
+    with threadpool_limits(1, "blas"):
+        trial = run(trial_steps(subject, 0, order, method, parameters.options(method)))
     view = PerturbationView(
         subject.class_names, caption=f"{TITLES[method]} on {subject.data}", n_rows=len(order) + 2
     )

@@ -93,7 +93,7 @@ class Parameters(BaseParameters):
         doc="Take parts of the attack away, on digits")
     nested = Boolean(True, group="Experiments",
         doc="Compare the norms of nested orders, for a linear model exactly")
-    equal_time = Boolean(True, group="Experiments",
+    equal_time = Boolean(False, group="Experiments",
         doc="Give baselines the processor time of RisingAttacK")
     long_ablations = Boolean(False, group="Experiments",
         doc="Take parts away at K = 20 on glyphs too")
@@ -113,14 +113,13 @@ class Parameters(BaseParameters):
     presets = {
         "quick": {
             "data": "digits", "K_list": [1, 5, 9], "iters": 15, "lr": 0.05,
-            "cw_iters": 60, "ad_iters": 60, "ablations": False, "equal_time": False,
-            "defense": False,
+            "cw_iters": 60, "ad_iters": 60, "ablations": False, "defense": False,
         },
         "default": {},
         "full": {
             "networks": 3, "images": 16, "K_list": [1, 5, 10, 15, 20, 25, 30],
             "long_ablations": True, "digits": True, "tuned": True, "peers": True,
-            "width_sweep": True,
+            "width_sweep": True, "equal_time": True,
         },
     }
     # fmt: on

@@ -27,7 +27,7 @@ from workbench.widgets.perturbation_view import PerturbationView, picture_png
 from . import live, study
 from .ablations import FULL, Ablations, Nested, Widths
 from .attacks import TITLES
-from .experiments import Anchor, Bench, TunedBench
+from .experiments import Anchor, Bench, EqualTime, TunedBench
 from .jacobian import forward
 from .merit import figure_of_merit, merit_text
 from .mixer import spectrum_chart
@@ -311,12 +311,27 @@ def tuned_table(tuned: TunedBench) -> Html:
                 s = found.settings
                 settings = f"lr {s['lr']:g}, coef {s['coef']:g}, {s['iters']} iterations"
                 settings += f", margin {s['margin']:g}" if method == "quad" else ""
+                settings += f", {s['search_steps']} rounds" if s.get("search_steps", 1) > 1 else ""
                 merit = merit_text(figure_of_merit(own, found.result)) if own else ""
                 rows.append([f"{K}", TITLES[method], settings, *_numbers(found.result),
                              merit.replace("B fails", "it fails")])  # fmt: skip
     header = ["K", "method", "setting", "success", "ℓ1", "ℓ2", "ℓ∞", "seconds",
               "merit of RisingAttacK"]  # fmt: skip
     return table_html(header, rows, caption="Baselines at their best setting, on these images")
+
+
+@needs_result
+def equal_time_table(found: EqualTime) -> Html:
+    """Every attack with the processor time that RisingAttacK took."""
+    own, rows = found.results["rising"], []
+    for method, result in found.results.items():
+        merit = "" if method == "rising" else merit_text(figure_of_merit(own, result))
+        rows.append([TITLES[method], f"{found.iterations[method]}", *_numbers(result),
+                     merit.replace("B fails", "it fails")])  # fmt: skip
+    header = ["method", "iterations", "success", "ℓ1", "ℓ2", "ℓ∞", "seconds",
+              "merit of RisingAttacK"]  # fmt: skip
+    caption = f"The same processor time for each, K = {found.K}"
+    return table_html(header, rows, caption=caption)
 
 
 @needs_result
@@ -467,9 +482,14 @@ VIEWS = {
         first_step(s.bench, options=_attack_of(s)), nested_chart(s.nested)
     ),
     "Ablations": lambda s: _column(ablation_panel(s.ablations), ablation_panel(s.long_ablations)),
-    "Tuned, and peers": lambda s: _column(tuned_table(s.tuned), anchor_table(s.anchor)),
+    "Fair comparison": lambda s: _column(
+        equal_time_table(s.equal_time), tuned_table(s.tuned), anchor_table(s.anchor)
+    ),
     "Networks": lambda s: _column(
-        k_curve(s.digits), width_chart(s.widths), defense_chart(s.defense)
+        bench_table(s.digits),
+        bench_table(s.digits_tuned),
+        width_chart(s.widths),
+        defense_chart(s.defense),
     ),
 }
 
