@@ -21,7 +21,6 @@ OKABE_ITO = {
 }
 CYCLE = list(OKABE_ITO.values())
 FIELD_MAP = "cividis"
-DIVERGING_MAP = "coolwarm"
 INK, MUTED, GRID, PAPER = "#1F2933", "#616E7C", "#E4E7EB", "#FFFFFF"
 VERDICTS = {  # color, sign: never color alone
     "holds": (OKABE_ITO["green"], "✓"),
