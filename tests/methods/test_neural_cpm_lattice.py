@@ -34,7 +34,7 @@ def blobs(height=12, width=11, n_cells=5, seed=0):
 
 
 def energy_by_definition(cell, kind, J, lam, V_target, c, lam_P, P_target, fields):
-    """H of the spec, written as plainly as possible: ordered pairs counted twice and halved."""
+    """H, written as plainly as possible: ordered pairs counted twice and halved."""
     kinds = kind[cell]
     contact = perimeter_pairs = 0.0
     perimeters = np.zeros(len(kind))

@@ -11,7 +11,7 @@ RULES = LAWS[:-1]
 
 
 def test_uniform_rule_has_the_exact_stationary_law():
-    """Oracle: the 4,096-state chain of the specification, built independently of this code."""
+    """Oracle: the 4,096-state chain, built independently of this code."""
     law = stationary(**CASE, proposal="uniform")
     assert law["mean_volume"] == pytest.approx(3.190103, abs=5e-7)
     assert law["mean_energy"] == pytest.approx(11.845712, abs=5e-7)

@@ -201,7 +201,7 @@ def test_an_image_that_needs_no_attack_does_not_divide_by_zero():
 
 def test_every_note_says_whose_threshold_it_is_and_no_statement_leans_on_another(finished):
     for claim in finished.claims:
-        assert ("hreshold ours" in claim.note) != (findings.SPEC in claim.note), claim.id
+        assert ("hreshold ours" in claim.note) != (findings.PILOT in claim.note), claim.id
         assert claim.statement.split()[0] not in ("And", "There", "Nor", "In"), claim.statement
 
 

@@ -99,7 +99,7 @@ def energy_terms(
 
     cell (H, W) or (n, H, W); kind (N + 1,); J (K, K); the others a number or one per kind, medium
     ignored; fields None, (K, H, W) or (n, K, H, W). Cells without a site are no part of the system.
-    Each term is a number for one lattice and (n,) for a batch (spec of H: contact, volume,
+    Each term is a number for one lattice and (n,) for a batch (H: contact, volume,
     perimeter and external field of the paper and its official code).
     """
     J = contact_matrix(J)

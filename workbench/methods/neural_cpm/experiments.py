@@ -27,7 +27,7 @@ from .tissue import Tissue
 DATA, HELD_OUT, STARTS, NETWORK, SAMPLING = 0, 10_000, 20_000, 30_000, 40_000
 PAPER_SCENARIOS = {"A": "cellsort-a", "B": "cellsort-b", "D": "cellsort-d", "F": "cellsort-f"}
 TISSUE_FRAMES = 60
-RELAXATION_MCS = 1500.0  # of the pictures to recover from (spec of the teaching scale)
+RELAXATION_MCS = 1500.0  # of the pictures to recover from (teaching scale)
 # Start and length of the fits to patterned data (bi-polar, digits): claim 3.
 ANALYTIC_FIT = {"J_start": 3.0, "lam_start": 0.5, "iters": 300, "mcs": 5}
 TINY = {"H": 3, "W": 4, "J": 2.0, "lam": 0.5, "V_target": 5.0, "T": 2.0}  # one cell and medium

@@ -40,7 +40,7 @@ DIGITS_IMAGES, DIGITS_ITERS, DIGITS_LR = 24, 20, 0.05
 DIGITS_K, DIGITS_BASELINE_ITERS = (1, 3, 5, 9), 60
 TUNED_K, FEW_RIVALS = (5, 20, 30), 40
 EQUAL_TIME_K, MOST_ITERATIONS = 20, 2000
-# The grids of the specification. Official choice rule; more iterations where they are cheap, and
+# Grids of the pilot measurements. Official choice rule; more iterations where they are cheap, and
 # the official nine rounds of bisection once, at the best learning rate and weight.
 GRIDS = {
     "quad": {"lrs": (0.003, 0.01, 0.03), "coefs": (5, 20), "iterations": (60, 200), "rounds": 9},
@@ -209,7 +209,7 @@ def bench_steps(
 
 
 def main_bench_steps(p: Parameters) -> Steps[Bench]:
-    """The comparison that the parameters describe (spec experiment 1, or 3 with data = digits)."""
+    """The comparison that the parameters describe (94 glyphs, or 10 digits with data = digits)."""
     problem = yield from part(problem_steps(p, p.data, p.networks, p.images), 0, 0.1)
     options = {method: p.options(method) for method in METHODS}
     K_list = sorted(set(p.K_list))
@@ -217,7 +217,7 @@ def main_bench_steps(p: Parameters) -> Steps[Bench]:
 
 
 def digits_bench_steps(p: Parameters) -> Steps[Bench]:
-    """Experiment 3: three networks and 24 real digits, with the iterations of the specification."""
+    """Three networks and 24 real digits, with the iterations of the pilot measurements."""
     p = with_random_targets(p)
     problem = yield from part(problem_steps(p, "digits", 3, DIGITS_IMAGES), 0, 0.2)
     first_order = {**p.options("cw"), "iters": DIGITS_BASELINE_ITERS, "lr": DIGITS_LR}

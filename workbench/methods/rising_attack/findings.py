@@ -1,6 +1,6 @@
 """What the measurements say about each claim, and the headline numbers of a run.
 
-Thresholds come from the specification or are ours, as each note says; they were fixed from pilot
+Thresholds come from pilot measurements or are ours, as each note says; they were fixed from pilot
 measurements before this run, and where one was set later, its note says so. The paper's result
 tables were not available, so its figures are unknown. A claim whose experiment did not run is "not
 tested". Norms of a pair of attacks are compared over the images where both succeed. With several
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 BASELINES = ("quad", "cw", "ad")
 FOM_CAP = 10.0  # shown for a baseline that fails on every image, whose figure of merit is infinite
 OVER_K = "lengths K"
-SPEC, OURS = "Threshold of the specification.", "Threshold ours."
+PILOT, OURS = "Threshold from pilot measurements.", "Threshold ours."
 
 Number = Callable[[dict[str, AttackResult]], float]  # of all methods on one network; nan: none
 
@@ -166,37 +166,37 @@ def _glyphs(study: RisingAttackStudy) -> list[Claim]:
             "long_orders",
             "Orders of K >= 20 among 94 classes are within reach of RisingAttacK: success rate at "
             "each K",
-            glyphs, success_over(), SPEC, least=20, each_at_least=0.9,
+            glyphs, success_over(), PILOT, least=20, each_at_least=0.9,
         ),
         length(
             "longer_than_quad",
             f"Orders of K >= 20 are reached more often than by {quad}: difference of success rates "
             "at each K",
-            glyphs, success_over("quad"), _sentences(rates, SPEC), least=20, each_at_least=0.15,
+            glyphs, success_over("quad"), _sentences(rates, PILOT), least=20, each_at_least=0.15,
         ),
         length(
             "shorter_than_quad",
             f"Perturbations of glyphs are shorter than those of {quad}: ratio of mean l2 at each K",
-            glyphs, ratio_to("quad"), SPEC, each_at_most=0.75,
+            glyphs, ratio_to("quad"), PILOT, each_at_most=0.75,
         ),
         length(
             "shorter_than_cw",
             f"Perturbations of glyphs are shorter than those of {cw}: ratio of mean l2 at each K",
-            enough, ratio_to("cw"), _sentences("Tested from 200 iterations on.", SPEC),
+            enough, ratio_to("cw"), _sentences("Tested from 200 iterations on.", PILOT),
             each_at_most=0.95,
         ),
         length(
             "merit_quad",
             f"The figure of merit against {quad} is above 1 at each K",
             bench, merit_over("quad"),
-            f"{data} {FOM_CAP:g} where it fails on every image. Formula reconstructed. {SPEC}",
+            f"{data} {FOM_CAP:g} where it fails on every image. Formula reconstructed. {PILOT}",
             each_at_least=1.0,
         ),
         length(
             "merit_all",
             "The figure of merit against the best of QuadAttacK, CW^K and AD is above 1 at each K",
             bench, merit_over(*BASELINES),
-            f"{data} {FOM_CAP:g} where all three fail on every image. {SPEC}", each_at_least=1.0,
+            f"{data} {FOM_CAP:g} where all three fail on every image. {PILOT}", each_at_least=1.0,
         ),
         length(
             "l1_smaller",
@@ -233,7 +233,7 @@ def _tuned(study: RisingAttackStudy) -> list[Claim]:
         judge(
             "merit_tuned",
             f"The figure of merit against {tuned} is above 1.1 at K = 20 and 30",
-            merits, each_at_least=1.1, over=OVER_K, note=_sentences(settings, SPEC),
+            merits, each_at_least=1.1, over=OVER_K, note=_sentences(settings, PILOT),
         ),
         judge(
             "success_tuned",
@@ -282,21 +282,21 @@ def _digits(study: RisingAttackStudy) -> list[Claim]:
             "On real digits none of QuadAttacK, CW^K and AD with fixed settings succeeds more "
             "often: success rate minus that of the best of them at each K",
             by_length(bench, best), each_at_least=0.0, over=OVER_K,
-            note=_sentences(rates(bench), SPEC),
+            note=_sentences(rates(bench), PILOT),
         ),
         judge(
             "digits_success_tuned",
             "On real digits none of QuadAttacK, CW^K and AD succeeds more often, each tuned for "
             "each K on network 0: success rate minus that of the best of them at each K",
             by_length(tuned, best), each_at_least=0.0, over=OVER_K,
-            note=_sentences(rates(tuned), SPEC),
+            note=_sentences(rates(tuned), PILOT),
         ),
         judge(
             "digits_shorter",
             "On real digits perturbations are shorter than those of QuadAttacK up to K = 5: ratio "
             "of mean l2 at each K",
             by_length(bench, ratio_to("quad"), most=5), each_at_most=0.85, over=OVER_K,
-            note=_sentences(_each(bench, ratio_to("quad"), most=5), SPEC),
+            note=_sentences(_each(bench, ratio_to("quad"), most=5), PILOT),
         ),
     ]  # fmt: skip
 
@@ -312,7 +312,7 @@ def _anchor(study: RisingAttackStudy) -> list[Claim]:
     if peer:
         both = own.success & peer.success
         ratios, speed = own.l2[both] / peer.l2[both], [peer.seconds / own.seconds]
-    note = _sentences(a.missing if a else "", SPEC)
+    note = _sentences(a.missing if a else "", PILOT)
     return [
         judge(
             "anchor",
@@ -364,7 +364,7 @@ def _ablations(study: RisingAttackStudy) -> list[Claim]:
             "adversarial Jacobian: share of it outside their span",
             residuals, each_at_most=1e-8, over="programs",
             note="Along the way of an attack, without the box, and with it on the free pixels. "
-            + SPEC,
+            + PILOT,
         ),
         judge(
             "rank_needed",
@@ -436,7 +436,7 @@ def _nested(study: RisingAttackStudy) -> list[Claim]:
             "nested_linear",
             "A longer order of the same targets never costs less, for a linear model exactly: "
             "relative rise of the optimal l2",
-            rises, each_at_least=-1e-9, over="steps of K", note=SPEC,
+            rises, each_at_least=-1e-9, over="steps of K", note=PILOT,
         ),
         judge(
             "nested_network",
