@@ -13,8 +13,10 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
+from workbench import steps as work
 from workbench.claims import Claims
 from workbench.parameters import Parameters
+from workbench.steps import Steps
 
 RECORD_MIME = "application/vnd.workbench+json"
 LIBRARIES = ("workbench", "numpy", "scipy", "numba", "torch", "scikit-learn", "panel", "holoviews")
@@ -33,6 +35,22 @@ class Study:
     values: dict[str, float] = field(default_factory=dict)
     seconds: float = 0.0
     complete: bool = True
+
+
+def run_study(title: str, steps: Steps[Study], findings: Any, progress: bool = True) -> Study:
+    """Run the steps of a study with a progress bar; stopped by an interrupt, what is finished.
+
+    findings: a method's module with `claims(study)` and `values(study)`, which judge that.
+    """
+    if not progress:
+        return work.run(steps)
+    try:
+        with work.Progress(title) as bar:
+            return work.run(steps, on_step=bar)
+    except work.Cancelled as stopped:
+        partial = stopped.data
+        partial.claims, partial.values = findings.claims(partial), findings.values(partial)
+        return partial
 
 
 def versions() -> dict[str, str]:

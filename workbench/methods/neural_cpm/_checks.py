@@ -4,9 +4,6 @@ Every function returns the checked value in the form the engine uses, or raises 
 the thing, its value and what is allowed. Nothing is repaired silently.
 """
 
-from collections.abc import Iterable
-from difflib import get_close_matches
-
 import numpy as np
 from numpy.typing import ArrayLike
 
@@ -104,16 +101,6 @@ def number(name: str, value: float, minimum: float = -np.inf, above: bool = Fals
     value = float(value)
     if np.isnan(value) or value < minimum or (above and value == minimum):
         raise ValueError(f"{name} = {value:g}; allowed is {'>' if above else '>='} {minimum:g}")
-    return value
-
-
-def choice(name: str, value: str, allowed: Iterable[str]) -> str:
-    """One of the allowed words, or an error with the nearest one."""
-    allowed = list(allowed)
-    if value not in allowed:
-        near = get_close_matches(str(value), allowed, 1)
-        hint = f"; did you mean {near[0]!r}?" if near else ""
-        raise ValueError(f"{name} = {value!r}; allowed are {', '.join(allowed)}{hint}")
     return value
 
 

@@ -20,13 +20,14 @@ import numpy as np
 from numba import config
 from numpy.typing import ArrayLike
 
+from workbench.numerics.checks import choice
+
 from . import energy as counted
 from ._checks import (
     all_alive,
     array_of,
     as_frames,
     as_kind,
-    choice,
     contact_matrix,
     number,
     per_kind,

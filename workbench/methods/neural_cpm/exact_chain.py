@@ -10,7 +10,9 @@ Artistoo.
 import numpy as np
 from scipy import sparse
 
-from ._checks import choice, number
+from workbench.numerics.checks import choice
+
+from ._checks import number
 from ._kernels import RULES
 from ._prices import RING
 

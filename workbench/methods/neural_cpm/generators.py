@@ -17,8 +17,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy import ndimage
 
+from workbench.numerics.checks import choice
+
 from ...steps import Step, Steps, run
-from ._checks import choice
 from .ensemble import Ensemble
 from .measures import centers
 

@@ -14,8 +14,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from workbench.data import cache_folder
+from workbench.numerics.checks import choice
 
-from ._checks import all_alive, as_frames, as_kind, choice
+from ._checks import all_alive, as_frames, as_kind
 
 FORMATS = ".npz, .npy, .tif, .tiff, .png"
 

@@ -18,11 +18,12 @@ from typing import Any
 import numpy as np
 import torch
 
+from workbench.numerics.checks import choice
 from workbench.numerics.threads import one_thread
 from workbench.steps import Step, Steps, run, together
 
 from . import _parallel
-from ._checks import choice, number
+from ._checks import number
 from .closure import CellSorting, Hamiltonian, parts
 from .ensemble import Ensemble
 from .fast import is_small

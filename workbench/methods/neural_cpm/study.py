@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from workbench import results
-from workbench import steps as work
 from workbench.parameters import (
     Boolean,
     Choice,
@@ -246,18 +245,10 @@ class NeuralCPMStudy(results.Study):
 
 def run(parameters: Parameters | None = None, progress: bool = True) -> NeuralCPMStudy:
     """The whole study with a progress bar; stopped by an interrupt, it returns what is finished."""
-    parameters = parameters or Parameters()
-    if not progress:
-        return work.run(steps(parameters))
-    try:
-        with work.Progress("NeuralCPM study") as bar:
-            return work.run(steps(parameters), on_step=bar)
-    except work.Cancelled as stopped:
-        from . import findings
+    from . import findings
 
-        partial = stopped.data
-        partial.claims, partial.values = findings.claims(partial), findings.values(partial)
-        return partial
+    made = steps(parameters or Parameters())
+    return results.run_study("NeuralCPM study", made, findings, progress)
 
 
 def steps(p: Parameters) -> Steps[NeuralCPMStudy]:

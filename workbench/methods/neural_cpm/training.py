@@ -20,11 +20,12 @@ import torch
 from torch import Tensor
 from torch.nn.utils import parameters_to_vector
 
+from workbench.numerics.checks import choice
 from workbench.numerics.optimizers import Adam
 from workbench.numerics.threads import one_thread
 from workbench.steps import Step, Steps, part, run, together
 
-from ._checks import all_alive, as_frames, as_kind, choice
+from ._checks import all_alive, as_frames, as_kind
 from .closure import OFFSET_SCALE, Hamiltonian, parts
 from .ensemble import permute_identities
 from .sampling import ParallelSampler

@@ -7,8 +7,6 @@ TypeError naming the thing, its value and what is allowed.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable
-from difflib import get_close_matches
 from typing import Any
 
 import numpy as np
@@ -17,16 +15,6 @@ from torch import Tensor, nn
 
 # The most that the adversarial Jacobian of one image may take; nothing is split within an image.
 MEMORY_LIMIT_BYTES = 2_000_000_000
-
-
-def choice(name: str, value: Any, allowed: Iterable[str]) -> str:
-    """One of the allowed words, or an error with the nearest one."""
-    allowed = list(allowed)
-    if value not in allowed:
-        near = get_close_matches(str(value), allowed, 1)
-        hint = f"; did you mean {near[0]!r}?" if near else ""
-        raise ValueError(f"{name} = {value!r}; allowed are {', '.join(allowed)}{hint}")
-    return value
 
 
 def number(

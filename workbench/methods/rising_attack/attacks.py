@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 from torch import Tensor, nn
 
+from workbench.numerics.checks import choice
 from workbench.numerics.threads import one_thread
 from workbench.steps import Cancelled, Step, Steps, run
 
@@ -94,13 +95,13 @@ def attack_steps(
     Input is checked at once, before the first step. The last snapshot of work that was stopped
     holds the best so far.
     """
-    _checks.choice("method", method, METHODS)
+    choice("method", method, METHODS)
     x = _checks.as_images(model, x)
     _checks.ready_to_attack(model)
     rising = method == "rising"
     names = [field.name for field in fields(RisingOptions)] if rising else list(BASELINE_DEFAULTS)
     for name in params:
-        _checks.choice(f"parameter of method {method!r}", name, names)
+        choice(f"parameter of method {method!r}", name, names)
     options = RisingOptions(**params) if rising else {**BASELINE_DEFAULTS, **params}
     if not rising:
         baselines.check_options(model, method, **options)

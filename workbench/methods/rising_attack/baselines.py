@@ -19,10 +19,11 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from workbench.numerics.checks import choice
 from workbench.numerics.optimizers import Adam
 from workbench.steps import Step, Steps, part, run
 
-from ._checks import choice, number, whole
+from ._checks import number, whole
 from .least_distance import least_distance, least_squares, left_vectors
 from .ranking import achieved, gaps, non_targets, row_classes
 from .records import AttackResult, Snapshot

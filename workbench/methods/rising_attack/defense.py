@@ -23,10 +23,11 @@ from scipy.special import betaincinv
 from scipy.stats import binomtest, norm
 from torch import Tensor, nn
 
+from workbench.numerics.checks import choice
 from workbench.steps import Step, Steps, part, run
 
 from . import digits, networks
-from ._checks import choice, number, whole
+from ._checks import number, whole
 from .networks import Classifier, kept_steps, train_steps
 
 ABSTAIN = -1

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.optimize import nnls
 
-from ._checks import choice
+from workbench.numerics.checks import choice
 
 EIGENVALUE_CUT = 1e-10  # of the largest of G G'; below it a direction is rounding
 LEAST_SQUARES_CUT = 1e-2  # of the largest singular value, where the program is infeasible

@@ -19,7 +19,9 @@ import torch
 from PIL import Image, UnidentifiedImageError
 from torch import Tensor, nn
 
-from ._checks import choice, number, whole
+from workbench.numerics.checks import choice
+
+from ._checks import number, whole
 from .peers import foolbox
 
 # How pictures are cut for ImageNet networks, as `load_image` takes it.

@@ -14,7 +14,8 @@ from types import ModuleType
 import torch
 from torch import Tensor, nn
 
-from ._checks import choice
+from workbench.numerics.checks import choice
+
 from .ranking import achieved
 from .records import AttackResult
 

@@ -16,7 +16,9 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from ._checks import choice, number, whole
+from workbench.numerics.checks import choice
+
+from ._checks import number, whole
 from .jacobian import adversarial_jacobian, forward
 from .least_distance import DIRECTIONS, BoxedSolution, boxed_least_distance
 from .ranking import gaps, non_targets, row_classes, strongest_rivals

@@ -15,9 +15,10 @@ import torch
 from numpy.typing import ArrayLike
 from torch import Tensor, nn
 
+from workbench.numerics.checks import choice
 from workbench.steps import Step, Steps
 
-from ._checks import choice, number, whole
+from ._checks import number, whole
 from .jacobian import forward
 from .least_distance import BoxedSolution
 from .sqp import RisingOptions, linear_programs

@@ -15,10 +15,11 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from workbench.numerics.checks import choice
 from workbench.steps import Step, Steps, part, run
 
 from . import digits, glyphs
-from ._checks import as_images, as_labels, as_logits, choice, ready_to_attack
+from ._checks import as_images, as_labels, as_logits, ready_to_attack
 from .attacks import attack, attack_steps
 from .jacobian import forward
 from .networks import attackable
