@@ -38,7 +38,7 @@ def run(capsys, *words):
         (["report", "neural_cpm", "--out", "/proc/nowhere"], "cannot write to"),
         (["scorecard", "missing-folder"], "no folder missing-folder"),
         (["app", "neural"], "unknown method 'neural'"),
-        (["lab", "nothing_like_it"], "there are: neural_cpm"),
+        (["lab", "nothing_like_it"], "there are: rising_attack, neural_cpm"),
     ],
 )
 def test_bad_input_is_one_line_and_exit_code_2(capsys, words, says):
@@ -141,8 +141,10 @@ def test_paper_size_settings_are_announced_as_long(capsys, write_notebook, tmp_p
     assert "need an accelerator" in err
 
 
-def test_scorecard_without_a_folder_runs_the_quick_presets(capsys, write_notebook):
+def test_scorecard_without_a_folder_runs_the_quick_presets(capsys, write_notebook, monkeypatch):
     write_notebook(RECORD)
+    only = [catalog.find("neural_cpm")]
+    monkeypatch.setattr(catalog, "methods", lambda: only)
     code, out, err = run(capsys, "scorecard", "--json")
     assert code == 0
     assert [r["preset"] for r in json.loads(out)] == ["quick"]

@@ -363,7 +363,7 @@ def test_the_plan_follows_the_switches():
         "bench", "equal_time", "ablations", "nested", "digits", "digits_tuned", "long_ablations",
         "tuned", "widths", "anchor", "defense",
     ]  # fmt: skip
-    assert plan(study.Parameters()) == ["bench", "equal_time", "ablations", "nested", "defense"]
+    assert plan(study.Parameters()) == ["bench", "ablations", "nested", "defense"]
     assert plan(small()) == ["bench", "nested"]
 
 

@@ -76,7 +76,7 @@ def test_the_notebook_has_the_sections_in_order(slug):
 def test_cells_are_short_and_some_output_is_compared(slug):
     code = [c for c in cells_of(slug) if c["cell_type"] == "code"]
     long = [c["id"] for c in code if notebooks.source(c).count("\n") > 40]
-    assert long == [c["id"] for c in code if "parameters" in notebooks.tags(c)]
+    assert set(long) <= {c["id"] for c in code if "parameters" in notebooks.tags(c)}
     assert any(notebooks.COMPARED in notebooks.source(c) for c in code)
     assert sum("measure" in notebooks.tags(c) for c in code) == 1
 
