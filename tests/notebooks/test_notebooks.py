@@ -81,6 +81,12 @@ def test_cells_are_short_and_some_output_is_compared(slug):
     assert sum("measure" in notebooks.tags(c) for c in code) == 1
 
 
+@pytest.mark.parametrize("slug", SLUGS)
+def test_papermill_reads_every_parameter_of_the_notebook(slug):
+    found = papermill.inspect_notebook(str(catalog.notebooks_folder() / f"{slug}.ipynb"))
+    assert list(found) == catalog.load(slug).Parameters.names()
+
+
 def exercises_of(slug):
     """(stub cell, solution) of each exercise, as sources."""
     cells = cells_of(slug)

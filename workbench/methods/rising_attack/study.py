@@ -95,13 +95,13 @@ class Parameters(BaseParameters):
     equal_time = Boolean(False, group="Experiments",
         doc="Give baselines the processor time of RisingAttacK")
     long_ablations = Boolean(False, group="Experiments",
-        doc="Take parts away at K = 20 on glyphs too")
+        doc="Take parts away for orders of 20 glyphs too")
     digits = Boolean(False, group="Experiments",
         doc="Compare all attacks on real digits too")
     tuned = Boolean(False, group="Experiments",
         doc="Compare with baselines tuned on the same images, on digits for network 0")
     peers = Boolean(False, group="Experiments",
-        doc="Compare at K = 1 with the attacks of foolbox")
+        doc="Compare orders of one target with the attacks of foolbox")
     width_sweep = Boolean(False, group="Experiments",
         doc="Attack networks of several feature widths")
     defense = Boolean(True, group="Experiments",
