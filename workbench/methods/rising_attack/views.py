@@ -100,7 +100,7 @@ def _lines(
     dots = dots.opts(color="color", marker="marker", size=7)
     clear = {"background_fill_alpha": 0.4}  # lines stay visible under it
     place = {"legend_position": legend, "legend_opts": clear} if legend else {}
-    return hv.Overlay([*lines, dots]).opts(width=300, height=250, padding=0.06, **place, **options)
+    return hv.Overlay([*lines, dots]).opts(width=280, height=250, padding=0.06, **place, **options)
 
 
 def success_chart(bench: Bench) -> hv.Overlay:
@@ -133,7 +133,7 @@ def merit_chart(bench: Bench, paired: bool = False) -> hv.Overlay:
         points[method] = ([K for K, _ in values], [value for _, value in values])
     chart = _lines(points, "K", "figure of merit")
     return (chart * hv.HLine(1.0)).opts(
-        title="Merit against each", width=300, height=250, ylim=(0, None)
+        title="Merit against each", width=280, height=250, ylim=(0, None)
     )
 
 
@@ -210,7 +210,7 @@ def iteration_charts(bench: Bench, K: int | None = None) -> hv.Layout:
         options = {"color": color, "line_width": 1.2, "alpha": 0.7, "logy": log}
         drawn.append(
             hv.Path(paths, ["iteration", label]).opts(
-                title=f"{title}, K = {K}", width=300, height=230, show_grid=True, **options
+                title=f"{title}, K = {K}", width=280, height=230, show_grid=True, **options
             )
         )
     return hv.Layout(drawn).opts(shared_axes=False, toolbar=None).cols(3)
@@ -249,7 +249,7 @@ def ablation_panel(ablations: Ablations) -> hv.Layout:
         for setting, result in settings.items()
     ]  # fmt: skip
     bars = hv.Bars([(FULL, 100 * whole.asr), *others], "changed", PERCENT).opts(
-        title="Parts taken away", width=430, height=300, ylim=(0, 104), xrotation=25
+        title="Parts taken away", width=420, height=300, ylim=(0, 104), xrotation=25
     )
     title = f"{ablations.data}, K = {ablations.K}, {len(whole.success)} images"
     return hv.Layout([*charts, bars]).opts(title=title, shared_axes=False, toolbar=None).cols(2)
@@ -274,7 +274,7 @@ def _setting_chart(part: str, settings: dict[str, AttackResult], whole: AttackRe
         text = hv.Labels(marks, [label, PERCENT], "ℓ2")
         layers.append(text.opts(text_font_size="8pt", text_color=MUTED, yoffset=-8))
     return hv.Overlay(layers).opts(
-        title=f"{part.capitalize()} (numbers: mean ℓ2)", width=430, height=300, ylim=(-14, 108)
+        title=f"{part.capitalize()} (numbers: mean ℓ2)", width=420, height=300, ylim=(-14, 108)
     )
 
 
@@ -290,7 +290,7 @@ def width_chart(widths: Widths) -> hv.Layout:
         ]  # fmt: skip
         charts.append(
             hv.Overlay(lines).opts(title=f"{TITLES[method]}: room for long orders", logx=True,
-                                   width=430, height=290, ylim=(-4, 104), legend_position="right")
+                                   width=420, height=290, ylim=(-4, 104), legend_position="right")
         )  # fmt: skip
     return hv.Layout(charts).opts(shared_axes=False, toolbar=None)
 
@@ -350,7 +350,7 @@ def nested_chart(nested: Nested) -> hv.Overlay:
     mean = hv.Curve((K, nested.norms.mean(0)), "K", "optimal ℓ2")
     return (
         paths.opts(color=MUTED, line_width=1, alpha=0.5) * mean.opts(color=INK, line_width=3)
-    ).opts(title="Nested orders, linear model (mean bold)", width=430, height=290)
+    ).opts(title="Nested orders, linear model (mean bold)", width=420, height=290)
 
 
 @needs_result
