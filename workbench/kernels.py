@@ -27,6 +27,8 @@ from papermill.iorw import write_ipynb
 
 from workbench.steps import PROGRESS_MIME, Step
 
+# Imports make a million objects that stay: looking for garbage among them takes seconds.
+RARE_COLLECTION = "import gc; gc.set_threshold(50_000, 20, 100)"
 MEASURE_TAG, MEASURE_WEIGHT = "measure", 15.0  # the cell that runs the study, in ordinary cells
 
 
@@ -73,6 +75,7 @@ class _Engine(NBClientEngine):
                 timeout_func=remaining,
                 interrupt_on_timeout=False,
                 shutdown_kernel="immediate",  # all its messages are in: no reason to wait
+                extra_arguments=[f"--IPKernelApp.exec_lines={RARE_COLLECTION}"],
             )
             client.km = manager  # set afterwards, so that the client shuts it down as its own
             client.on_step = options["on_step"]

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import base64
 import datetime
+import functools
 import importlib.util
 import json
 import os
@@ -30,7 +31,6 @@ from workbench.steps import PROGRESS_MIME, Step
 
 STILL = "WORKBENCH_STILL"  # set for kernels of reports: live views show a still instead
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")
-RENDERERS = ("nbconvert.exporters", "latex2mathml.converter", "jinja2", "pygments.formatters")
 NOT_IN_REPORT = "no-report"  # tag of cells that a report leaves out
 
 
@@ -102,9 +102,7 @@ def _execute(
 
     # What renders the page takes seconds to import: on the second core, while the kernel works.
     # A stopped run does not wait for it.
-    threading.Thread(
-        target=lambda: list(map(importlib.import_module, RENDERERS)), daemon=True
-    ).start()
+    threading.Thread(target=_exporter, daemon=True).start()
 
     try:
         kernels.execute(
@@ -162,6 +160,21 @@ def render(notebook: Path, record: dict[str, Any], show_code: bool = False) -> s
 
 def _body(notebook: Path, show_code: bool) -> str:
     import nbformat
+
+    node = nbformat.read(notebook, as_version=4)
+    node.cells = [c for c in node.cells if NOT_IN_REPORT not in c.metadata.get("tags", [])]
+    for cell in node.cells:
+        if cell.cell_type == "markdown":  # the page has its own title
+            cell.source = re.sub(r"(?m)\A# .*$", "", cell.source)
+        if cell.cell_type == "code":
+            cell.outputs = [output for output in cell.outputs if _is_shown(output)]
+    node.metadata.pop("widgets", None)  # their viewer would be fetched from a network
+    return _inline_stylesheets(_exporter(show_code).from_notebook_node(node)[0])
+
+
+@functools.lru_cache(2)
+def _exporter(show_code: bool = False) -> Any:
+    """nbconvert's HTML exporter, with its templates compiled and mathematics as MathML."""
     from latex2mathml.converter import convert
     from nbconvert.exporters import HTMLExporter
     from nbconvert.filters.markdown_mistune import IPythonRenderer, MarkdownWithMath
@@ -182,14 +195,6 @@ def _body(notebook: Path, show_code: bool) -> str:
         )
         return MarkdownWithMath(renderer=renderer).render(source)
 
-    node = nbformat.read(notebook, as_version=4)
-    node.cells = [c for c in node.cells if NOT_IN_REPORT not in c.metadata.get("tags", [])]
-    for cell in node.cells:
-        if cell.cell_type == "markdown":  # the page has its own title
-            cell.source = re.sub(r"(?m)\A# .*$", "", cell.source)
-        if cell.cell_type == "code":
-            cell.outputs = [output for output in cell.outputs if _is_shown(output)]
-    node.metadata.pop("widgets", None)  # their viewer would be fetched from a network
     exporter = HTMLExporter(
         template_name="basic",
         filters={"markdown2html": markdown},
@@ -197,7 +202,8 @@ def _body(notebook: Path, show_code: bool) -> str:
         exclude_input_prompt=True,
         exclude_output_prompt=True,
     )
-    return _inline_stylesheets(exporter.from_notebook_node(node)[0])
+    exporter.template  # noqa: B018  (a property that loads them)
+    return exporter
 
 
 def _inline_stylesheets(body: str) -> str:

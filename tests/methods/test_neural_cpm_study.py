@@ -89,15 +89,15 @@ def test_a_cancelled_study_keeps_and_judges_what_is_finished():
     seen = []
 
     def stop() -> bool:
-        return seen[-1].message == "tissue"
+        return seen[-1].message == "engine: tissue"
 
     with pytest.raises(work.Cancelled) as stopped:
         work.run(study.steps(small_parameters()), on_step=seen.append, cancelled=stop)
     partial = stopped.value.data
     assert not partial.complete
-    assert partial.tissue is not None and partial.bipolar is None
+    assert partial.tissue is not None and not partial.recovered
     verdicts = {c.id: c.verdict for c in partial.claims}
-    assert verdicts["engine_law"] == "holds" and verdicts["analytic_fails"] == "not tested"
+    assert verdicts["engine_law"] == "holds" and verdicts["recovery_order"] == "not tested"
 
 
 def test_progress_never_goes_back_and_steps_come_often():

@@ -44,7 +44,7 @@ class Speed:
 
 
 def compare_speed(
-    cases: tuple[str, ...] = ("512 x 512", "512 x 512, connected"),
+    cases: tuple[str, ...] = ("512 x 512",),
     rounds: int = 3,
     attempts: float = 1e6,
 ) -> list[Speed]:

@@ -7,6 +7,7 @@ progress; the numerical work itself is in `experiments.py`, imported when a run 
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -22,7 +23,7 @@ from workbench.parameters import (
     ParameterError,
 )
 from workbench.parameters import Parameters as BaseParameters
-from workbench.steps import Step, Steps, part
+from workbench.steps import Step, Steps, part, together
 
 if TYPE_CHECKING:
     from .bipolar import Bipolar
@@ -162,7 +163,7 @@ class Parameters(BaseParameters):
         "quick": {
             "size": 60, "n_cells": 16, "mcs": 200,
             "simulations": 8, "recovery_iters": 120, "recovery_seeds": 1,
-            "bipolar_simulations": 16, "iters": 15, "train_seeds": 1, "weights": "stored",
+            "bipolar_simulations": 16, "iters": 10, "train_seeds": 1, "weights": "stored",
             "samples": 8, "sample_steps": 150,
         },
         "default": {},
@@ -252,8 +253,12 @@ def run(parameters: Parameters | None = None, progress: bool = True) -> NeuralCP
 
 
 def steps(p: Parameters) -> Steps[NeuralCPMStudy]:
-    """The study as steps; data of a step: the study so far, with claims on what is finished."""
-    from . import bipolar, experiments, findings
+    """The study as steps; data of a step: the study so far, with claims on what is finished.
+
+    What is simulated and fitted and what is learned need nothing of each other: they run side by
+    side, the one mostly in compiled loops, the other mostly in torch.
+    """
+    from . import findings
 
     p.check()
     started = time.perf_counter()
@@ -265,32 +270,49 @@ def steps(p: Parameters) -> Steps[NeuralCPMStudy]:
         return study
 
     yield Step(0.0, "compiling the engine (first run only)", so_far())
-    study.law = yield from part(experiments.law_steps(p.seed), 0.0, 0.05, "engine")
-    yield Step(0.05, "engine", so_far())
-    study.tissue = yield from part(experiments.tissue_steps(p), 0.05, 0.1, "tissue")
-    yield Step(0.1, "tissue", so_far())
+    halves = together(
+        [lambda: _analytic_steps(p, study, so_far), lambda: _neural_steps(p, study, so_far)],
+        names=("engine", "network"),
+    )
+    yield from part(halves, 0.0, 1.0, data=lambda _: study)
+    study.complete = True
+    return so_far()
+
+
+Judge = Callable[[], NeuralCPMStudy]
+
+
+def _analytic_steps(p: Parameters, study: NeuralCPMStudy, so_far: Judge) -> Steps[None]:
+    from . import experiments
+
+    study.law = yield from part(experiments.law_steps(p.seed), 0.0, 0.1)
+    yield Step(0.1, "law", so_far())
+    study.tissue = yield from part(experiments.tissue_steps(p), 0.1, 0.2, "tissue")
+    yield Step(0.2, "tissue", so_far())
     study.recovered = {}
     scenarios = experiments.scenarios(p)
-    span = 0.3 / (len(scenarios) + p.all_scenarios)
+    end = 0.5 if p.digits else 1.0
+    span = (end - 0.2) / (len(scenarios) + p.all_scenarios)
     for number, (name, scenario) in enumerate(scenarios.items()):
         recovery = experiments.recovery_steps(p, scenario, name)
-        at = 0.1 + number * span
+        at = 0.2 + number * span
         study.recovered[name] = yield from part(recovery, at, at + span, f"recovery {name}")
         yield Step(at + span, f"recovery {name}", so_far())
     if p.all_scenarios:
         recovery = experiments.recovery_steps(p, scenarios["B"], "B", persistent=True)
-        study.persistent = yield from part(recovery, 0.4 - span, 0.4, "persistent chains")
-        yield Step(0.4, "recovery", so_far())
-    end = 0.85 if p.digits else 1.0
+        study.persistent = yield from part(recovery, end - span, end, "persistent chains")
+        yield Step(end, "persistent chains", so_far())
+    if p.digits:
+        study.digits = yield from part(experiments.digits_steps(p), end, 1.0, "digits")
+        yield Step(1.0, "digits", so_far())
+
+
+def _neural_steps(p: Parameters, study: NeuralCPMStudy, so_far: Judge) -> Steps[None]:
+    from . import bipolar
 
     def with_bipolar(partial: Bipolar) -> NeuralCPMStudy:
         study.bipolar = partial
         return study
 
-    poles = part(bipolar.bipolar_steps(p), 0.4, end, "bi-polar", data=with_bipolar)
-    study.bipolar = yield from poles
-    yield Step(end, "bi-polar", so_far())
-    if p.digits:
-        study.digits = yield from part(experiments.digits_steps(p), end, 1.0, "digits")
-    study.complete = True
-    return so_far()
+    study.bipolar = yield from part(bipolar.bipolar_steps(p), 0.0, 1.0, data=with_bipolar)
+    yield Step(1.0, "bi-polar", so_far())
