@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import html
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 import numpy as np
@@ -25,8 +25,9 @@ class Claim:
     """One claim with its measurement.
 
     measured, low, high: mean over `n` repetitions and its 95 % interval (None: not measured, or
-    only one repetition). threshold: the rule in words. paper: the paper's figure, None if unknown.
-    over: what the interval is taken over (training seeds, simulations ...).
+    only one repetition). threshold: the rule in words; limits: its numbers, for charts.
+    paper: the paper's figure, None if unknown. over: what the interval is taken over (training
+    seeds, simulations ...).
     """
 
     id: str
@@ -41,6 +42,7 @@ class Claim:
     n: int = 0
     over: str = "seeds"
     note: str = ""
+    limits: list[float] = field(default_factory=list)
 
     def to_json(self) -> dict[str, Any]:
         """Plain values only, as stored in results files."""
@@ -95,9 +97,10 @@ def judge(
     if not active:
         raise ValueError(f"claim '{id}' has no threshold")
     threshold = threshold or ", ".join(f"{words} {limit:.4g}" for limit, words, _ in active)
-    texts = {"threshold": threshold, "paper": paper, "unit": unit, "over": over, "note": note}
+    fixed = {"threshold": threshold, "paper": paper, "unit": unit, "over": over, "note": note}
+    fixed["limits"] = [float(limit) for limit, _, _ in active]
     if values is None:
-        return Claim(id, statement, measured=None, low=None, high=None, verdict=NOT_TESTED, **texts)
+        return Claim(id, statement, measured=None, low=None, high=None, verdict=NOT_TESTED, **fixed)
     array = np.asarray(values, float).ravel()
     if array.size == 0 or not np.isfinite(array).all():
         raise ValueError(f"claim '{id}': measured values must be finite, got {array.tolist()}")
@@ -105,7 +108,7 @@ def judge(
     low, high = interval(array)
     measured = float(array.mean())
     return Claim(
-        id, statement, measured=measured, low=low, high=high, verdict=verdict, n=array.size, **texts
+        id, statement, measured=measured, low=low, high=high, verdict=verdict, n=array.size, **fixed
     )
 
 

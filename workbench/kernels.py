@@ -2,7 +2,8 @@
 
 A papermill engine: the kernel talks over private IPC sockets (no port races between parallel
 runs), progress that a cell displays is passed on while it runs, and the whole run has one
-deadline. Whatever happens, the kernel is gone when `execute` returns or raises.
+deadline and can be cancelled from another thread. Whatever happens, the kernel is gone when
+`execute` returns or raises.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from papermill.engines import NBClientEngine, papermill_engines
 from papermill.execute import execute_notebook
 from papermill.iorw import write_ipynb
 
-from workbench.steps import PROGRESS_MIME, Step
+from workbench.steps import PROGRESS_MIME, Cancelled, Step, termination_as_interrupt
 
 # Imports make a million objects that stay: looking for garbage among them takes seconds.
 RARE_COLLECTION = "import gc; gc.set_threshold(50_000, 20, 100)"
@@ -83,7 +84,8 @@ class _Engine(NBClientEngine):
             # What the kernel process itself prints (not its cells) is noise in a terminal.
             environment = {**os.environ, **options["environment"]}
             try:
-                return client.execute(env=environment, stdout=DEVNULL, stderr=DEVNULL)
+                with _killed_on_request(manager, options["cancelled"]):
+                    return client.execute(env=environment, stdout=DEVNULL, stderr=DEVNULL)
             except Exception:  # a dead kernel or a passed deadline: keep what has run
                 write_ipynb(nb_man.nb, options["output"])
                 raise
@@ -100,13 +102,15 @@ def execute(
     timeout_s: float | None = None,
     on_step: Callable[[Step], None] | None = None,
     environment: dict[str, str] | None = None,
+    cancelled: Callable[[], bool] | None = None,
 ) -> None:
     """Run `notebook` with `parameters` and write the executed copy to `output`.
 
     Raises what papermill raises: PapermillExecutionError for a failing cell, and nbclient's
-    CellTimeoutError and DeadKernelError. The copy is written in those cases too.
+    CellTimeoutError and DeadKernelError. The copy is written in those cases too. `cancelled` is
+    asked twice a second; when it answers True the kernel is killed and `Cancelled` is raised.
     """
-    with _termination_as_interrupt():
+    with termination_as_interrupt(), _as_cancelled(cancelled):
         execute_notebook(
             str(notebook),
             str(output),
@@ -120,6 +124,7 @@ def execute(
             deadline=time.monotonic() + timeout_s if timeout_s else None,
             on_step=on_step,
             environment=environment or {},
+            cancelled=cancelled,
         )
 
 
@@ -130,17 +135,37 @@ def _weight(cell: Any) -> float:
 
 
 @contextlib.contextmanager
-def _termination_as_interrupt() -> Iterator[None]:
-    """SIGTERM cleans up just as Ctrl-C does (signals reach the main thread only)."""
-    if threading.current_thread() is not threading.main_thread():
+def _killed_on_request(manager: Any, cancelled: Callable[[], bool] | None) -> Iterator[None]:
+    """Inside, a thread kills the kernel once `cancelled` says True, in the middle of a cell."""
+    if cancelled is None:
         yield
         return
+    over = threading.Event()
 
-    def interrupt(*_: object) -> None:
-        raise KeyboardInterrupt
+    def watch() -> None:
+        while not over.wait(0.5):
+            kernel = manager.provisioner and manager.provisioner.process
+            if kernel and cancelled():
+                with contextlib.suppress(ProcessLookupError):
+                    # It leads a process group, in which may be processes that its cells started.
+                    os.killpg(kernel.pid, signal.SIGKILL) if os.name == "posix" else kernel.kill()
+                return
 
-    before = signal.signal(signal.SIGTERM, interrupt)
+    thread = threading.Thread(target=watch, daemon=True)
+    thread.start()
     try:
         yield
     finally:
-        signal.signal(signal.SIGTERM, before)
+        over.set()
+        thread.join()
+
+
+@contextlib.contextmanager
+def _as_cancelled(cancelled: Callable[[], bool] | None) -> Iterator[None]:
+    """An error that comes of killing the kernel on request is raised as `Cancelled`."""
+    try:
+        yield
+    except Exception:
+        if cancelled is not None and cancelled():
+            raise Cancelled() from None
+        raise

@@ -45,11 +45,19 @@ class Report:
 
 
 class ReportFailed(RuntimeError):
-    """A run failed; the message is readable by a person, `notebook` is the partial run kept."""
+    """A run failed; the message is readable by a person, `notebook` is the partial run kept.
 
-    def __init__(self, message: str, notebook: Path | None = None):
+    line: the message in one line.
+    """
+
+    def __init__(self, message: str, notebook: Path | None = None, line: str = ""):
         super().__init__(message)
         self.notebook = notebook
+        self.line = line or message
+
+
+class KernelDied(ReportFailed):
+    """The kernel was lost, which may be no fault of the notebook: worth another try."""
 
 
 def make(
@@ -60,11 +68,15 @@ def make(
     show_code: bool = False,
     timeout_s: float | None = None,
     on_step: Callable[[Step], None] | None = None,
+    environment: dict[str, str] | None = None,
+    cancelled: Callable[[], bool] | None = None,
 ) -> Report:
     """Run the notebook of `parameters.slug` and write SLUG.ipynb, SLUG.html and SLUG.json to `out`.
 
     Raises ValueError for an output folder that cannot be used or a missing browser (`pdf`), before
-    anything runs, and `ReportFailed` when a cell fails, the kernel dies or `timeout_s` is over.
+    anything runs, and `ReportFailed` when a cell fails, the kernel dies (`KernelDied`) or
+    `timeout_s` is over. environment: variables of the kernel, on top of those of this process.
+    cancelled: asked twice a second; `Cancelled` is raised, with no kernel left, once it says True.
     """
     method = catalog.find(parameters.slug)
     browser = _browser() if pdf else None
@@ -72,7 +84,16 @@ def make(
     with tempfile.TemporaryDirectory(prefix=f".{method.slug}-", dir=out) as scratch:
         made = {s: Path(scratch) / f"{method.slug}.{s}" for s in ("ipynb", "html", "json", "pdf")}
         final = {s: out / path.name for s, path in made.items()}
-        _execute(method, parameters, made["ipynb"], final["ipynb"], timeout_s, on_step)
+        _execute(
+            method,
+            parameters,
+            made["ipynb"],
+            final["ipynb"],
+            timeout_s=timeout_s,
+            on_step=on_step,
+            environment={**(environment or {}), STILL: "1"},
+            cancelled=cancelled,
+        )
         try:
             record = results.read(made["ipynb"])
         except ValueError as error:
@@ -93,8 +114,9 @@ def _execute(
     parameters: Parameters,
     target: Path,
     kept: Path,
+    *,
     timeout_s: float | None,
-    on_step: Callable[[Step], None] | None,
+    **options: Any,
 ) -> None:
     from workbench import kernels  # isort: skip  (first: it makes the imports below fast)
     from nbclient.exceptions import CellTimeoutError, DeadKernelError
@@ -110,13 +132,15 @@ def _execute(
             target,
             parameters.to_papermill(),
             timeout_s=timeout_s,
-            on_step=on_step,
-            environment={STILL: "1"},
+            **options,
         )
     except (PapermillExecutionError, CellTimeoutError, DeadKernelError) as error:
         if target.exists():
             os.replace(target, kept)
+        kind, line = ReportFailed, ""
         if isinstance(error, PapermillExecutionError):
+            first = (error.evalue.strip().splitlines() or [""])[0]
+            line = f"cell {error.exec_count} of {method.slug} failed: {error.ename}: {first}"
             text = (
                 f"cell {error.exec_count} of {method.slug} failed:\n\n"
                 + "\n".join("    " + line for line in error.source.strip().splitlines())
@@ -125,8 +149,9 @@ def _execute(
         elif isinstance(error, CellTimeoutError):
             text = f"{method.slug} did not finish within {timeout_s:g} s and was stopped"
         else:
+            kind = KernelDied
             text = f"the kernel of {method.slug} died (out of memory, or killed)"
-        raise ReportFailed(text, kept if kept.exists() else None) from None
+        raise kind(text, kept if kept.exists() else None, line) from None
 
 
 def render(notebook: Path, record: dict[str, Any], show_code: bool = False) -> str:
