@@ -1,0 +1,285 @@
+"""Learning with a generative model: R1-QL [reconstructed] and its peers, on common random numbers.
+
+At each step one successor is drawn for every pair (s, a); all methods see the same draws. All are
+compiled, one call per step schedule; runs over seeds go side by side.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+from numba import njit
+
+from workbench.numerics import mdp as tables
+from workbench.numerics.checks import choice
+from workbench.numerics.mdp import MDP, discount
+from workbench.steps import Step, Steps, run, together
+
+STEP_RULES = ("harmonic", "rescaled", "poly")
+LARGEST_ZAP = 600  # pairs; each step solves a dense system of that size
+CHUNK_STEPS = 250  # between two reports of progress
+
+
+def step_size(rule: str, k: np.ndarray | int, gamma: float) -> np.ndarray | float:
+    """lambda_k: "harmonic" 1 / (k + 1), "rescaled" 1 / (1 + (1 - gamma) k), "poly" (k + 1)^-0.7."""
+    choice("step_rule", rule, STEP_RULES)
+    k = np.asarray(k, float)
+    if rule == "harmonic":
+        return 1 / (k + 1)
+    return 1 / (1 + (1 - gamma) * k) if rule == "rescaled" else (k + 1) ** -0.7
+
+
+@njit(cache=True, nogil=True)
+def _draw(cumulative, uniform, out):
+    """Successor of each pair: the first state whose cumulative probability exceeds the number."""
+    for pair in range(len(uniform)):
+        low, high = 0, cumulative.shape[1] - 1
+        while low < high:
+            middle = (low + high) // 2
+            if cumulative[pair, middle] > uniform[pair]:
+                high = middle
+            else:
+                low = middle + 1
+        out[pair] = low
+
+
+@njit(cache=True, nogil=True)
+def _targets(R, gamma, q, successor, delta, following):
+    """delta = R + gamma max q(s', .) - q, and the pair (s', greedy action) that follows each."""
+    m = R.shape[1]
+    flat, reward, change = q.ravel(), R.ravel(), delta.ravel()
+    for pair in range(len(successor)):
+        first = successor[pair] * m
+        best, chosen = flat[first], first
+        for other in range(first + 1, first + m):
+            if flat[other] > best:
+                best, chosen = flat[other], other
+        change[pair] = reward[pair] + gamma * best - flat[pair]
+        following[pair] = chosen
+
+
+@njit(cache=True, nogil=True)
+def _q_learning(R, gamma, cumulative, uniforms, rates, q, correct, power, d):
+    """Q-learning; with `correct` the rank-one correction, with `power` its d is learned."""
+    pairs, factor = R.size, gamma / (1 - gamma)
+    successor, following = np.empty(pairs, np.int64), np.empty(pairs, np.int64)
+    delta, arrived = np.empty_like(R), np.empty(pairs)
+    flat, change = q.ravel(), delta.ravel()
+    for k in range(len(rates)):
+        _draw(cumulative, uniforms[k], successor)
+        _targets(R, gamma, q, successor, delta, following)
+        shift = 0.0
+        if correct:
+            if power:
+                arrived[:] = 0.0
+                for pair in range(pairs):
+                    arrived[following[pair]] += d[pair]
+                total = 0.0
+                for pair in range(pairs):
+                    d[pair] = (1 - rates[k]) * d[pair] + rates[k] * arrived[pair]
+                    total += d[pair]
+                for pair in range(pairs):
+                    d[pair] /= total
+            for pair in range(pairs):
+                shift += d[pair] * change[pair]
+        for pair in range(pairs):
+            flat[pair] += rates[k] * (change[pair] + factor * shift)
+
+
+@njit(cache=True, nogil=True)
+def _speedy(R, gamma, cumulative, uniforms, rates, q, before):
+    pairs = R.size
+    successor, following = np.empty(pairs, np.int64), np.empty(pairs, np.int64)
+    now, then = np.empty_like(R), np.empty_like(R)
+    for k in range(len(rates)):
+        _draw(cumulative, uniforms[k], successor)
+        _targets(R, gamma, q, successor, now, following)
+        _targets(R, gamma, before, successor, then, following)
+        for s in range(R.shape[0]):
+            for a in range(R.shape[1]):
+                new, old = now[s, a] + q[s, a], then[s, a] + before[s, a]  # the operators
+                before[s, a] = q[s, a]
+                q[s, a] += rates[k] * (old - q[s, a]) + (1 - rates[k]) * (new - old)
+
+
+@njit(cache=True, nogil=True)
+def _zap(R, gamma, cumulative, uniforms, rates, fast, q, A):
+    pairs = R.size
+    successor, following = np.empty(pairs, np.int64), np.empty(pairs, np.int64)
+    delta = np.empty_like(R)
+    flat = q.ravel()
+    for k in range(len(rates)):
+        _draw(cumulative, uniforms[k], successor)
+        _targets(R, gamma, q, successor, delta, following)
+        A *= 1 - fast[k]
+        for pair in range(pairs):
+            A[pair, pair] += fast[k]
+            A[pair, following[pair]] -= fast[k] * gamma
+        flat += rates[k] * np.linalg.solve(A, delta.ravel())
+
+
+class Learner:
+    """One method on one problem: `advance(uniforms, k)` takes steps k, k + 1, ... in place.
+
+    q: (n, m) the present estimate. d: (n * m,) of R1-QL.
+    """
+
+    def __init__(
+        self,
+        mdp: MDP,
+        gamma: float,
+        kind: str,
+        rule: str = "harmonic",
+        rates: Callable[[np.ndarray], np.ndarray] | None = None,
+    ):
+        choice("method", kind, KINDS)
+        choice("step_rule", rule, STEP_RULES)
+        pairs = mdp.n * mdp.m
+        if kind == "Zap" and pairs > LARGEST_ZAP:
+            seconds = (pairs / 60) ** 3 * 4e-4
+            raise ValueError(
+                f"Zap Q-learning solves a system of n x m = {pairs} unknowns in each step, about "
+                f"{seconds:.2g} s: at most {LARGEST_ZAP} are allowed"
+            )
+        self.R, self.gamma, self.kind = mdp.R, discount(gamma), kind
+        self.rates = rates or partial(step_size, rule, gamma=gamma)
+        self.cumulative = cumulative(mdp)
+        self.q = np.zeros(mdp.R.shape)
+        self.d = np.full(pairs, 1 / pairs)
+        self._before, self._A = np.zeros(mdp.R.shape), np.eye(pairs if kind == "Zap" else 1)
+
+    def advance(self, uniforms: np.ndarray, k: int) -> None:
+        """Steps k .. k + len(uniforms) - 1 with uniform numbers (steps, n * m)."""
+        times = k + np.arange(len(uniforms))
+        rates = np.asarray(self.rates(times), float)
+        common = (self.R, self.gamma, self.cumulative, uniforms, rates)
+        if self.kind == "SQL":
+            _speedy(*common, self.q, self._before)
+        elif self.kind == "Zap":
+            _zap(*common, zap_rate(times), self.q, self._A)
+        else:
+            correct, power = self.kind != "QL", self.kind == "R1-QL"
+            _q_learning(*common, self.q, correct, power, self.d)
+
+
+KINDS = ("QL", "SQL", "Zap", "R1-QL", "R1-QL, uniform d")
+
+
+def zap_rate(k: np.ndarray) -> np.ndarray:
+    """Step size of Zap's matrix, (k + 1)^-0.85."""
+    return (np.asarray(k) + 1.0) ** -0.85
+
+
+def cumulative(mdp: MDP) -> np.ndarray:
+    """Cumulative transition probabilities (n * m, n), to draw successors from."""
+    total = np.cumsum(mdp.dense().rows, axis=1)
+    total[:, -1] = np.inf  # a sum of 1 - 1e-16 must not send anyone outside
+    return total
+
+
+# Name: kind of learner, its step sizes (None: those that the reader chose).
+METHODS: dict[str, tuple[str, str | None]] = {
+    "QL, harmonic": ("QL", "harmonic"),
+    "QL, rescaled": ("QL", "rescaled"),
+    "SQL": ("SQL", "harmonic"),
+    "Zap": ("Zap", "harmonic"),
+    "R1-QL": ("R1-QL", None),
+    "R1-QL, uniform d": ("R1-QL, uniform d", None),
+}
+
+
+@dataclass
+class Learning:
+    """One method over seeds, looked at after `steps` (points,).
+
+    errors (seeds, points): max-norm distance of q from q*. spread (seeds, points): the same after
+    the best constant is taken off (half the span). wrong (seeds, points): states whose greedy
+    action is not optimal. seconds (seeds,): CPU time of the updates. q (seeds, n, m): the last
+    estimates.
+    """
+
+    name: str
+    steps: np.ndarray
+    errors: np.ndarray
+    spread: np.ndarray
+    wrong: np.ndarray
+    seconds: np.ndarray
+    q: np.ndarray
+
+
+def checkpoints(steps: int, points: int = 60) -> np.ndarray:
+    """About `points` step counts from 1 to `steps`, evenly spaced in their logarithm."""
+    return np.unique(np.geomspace(1, steps, points).round().astype(int))
+
+
+def learn_steps(
+    mdp: MDP,
+    gamma: float,
+    methods: Sequence[str] = tuple(METHODS),
+    steps: int = 2000,
+    seeds: Sequence[int] = (0,),
+    rule: str = "harmonic",
+) -> Steps[dict[str, Learning]]:
+    """Run learners by name over seeds; all see the same draws of a seed. Data: the result so far.
+
+    rule: step sizes of the R1-QL methods. Raises ValueError for unknown names and Zap on too many
+    pairs.
+    """
+    for name in methods:
+        choice("method", name, METHODS)
+    optimum, _, _ = tables.policy_iteration(mdp, gamma)
+    best = tables.action_values(mdp, optimum, gamma)
+    at = checkpoints(steps)
+
+    def learners() -> dict[str, Learner]:
+        return {
+            name: Learner(mdp, gamma, METHODS[name][0], METHODS[name][1] or rule)
+            for name in methods
+        }
+
+    learners()  # complains before anything runs
+
+    def one(seed: int) -> Steps[dict[str, tuple]]:
+        rng, running = np.random.default_rng(seed), learners()
+        rows = {name: [] for name in methods}
+        spent = dict.fromkeys(methods, 0.0)
+        for k, until in zip([0, *at[:-1]], at, strict=True):
+            for first in range(k, until, CHUNK_STEPS):
+                uniforms = rng.random((min(CHUNK_STEPS, until - first), mdp.n * mdp.m))
+                for name, learner in running.items():
+                    started = time.thread_time()
+                    learner.advance(uniforms, first)
+                    spent[name] += time.thread_time() - started
+                yield Step(first / steps, f"{first} of {steps} steps")
+            for name, learner in running.items():
+                rows[name].append(_look(learner.q, best))
+        return {name: (np.array(rows[name]), spent[name], running[name].q) for name in methods}
+
+    found = yield from together(
+        [partial(one, seed) for seed in seeds], os.cpu_count(), [f"seed {seed}" for seed in seeds]
+    )
+    result = {}
+    for name in methods:
+        rows, spent, q = zip(*(seed[name] for seed in found), strict=True)
+        errors, spread, wrong = np.moveaxis(np.array(rows), -1, 0)
+        result[name] = Learning(name, at, errors, spread, wrong, np.array(spent), np.array(q))
+    return result
+
+
+def _look(q: np.ndarray, best: np.ndarray) -> tuple[float, float, int]:
+    """Error of q (n, m), the same up to a constant, and states with a wrong greedy action."""
+    off = q - best
+    chosen = best[np.arange(len(q)), q.argmax(1)]
+    wrong = chosen < best.max(1) - 1e-9 * max(1.0, np.abs(best).max())
+    return np.abs(off).max(), (off.max() - off.min()) / 2, int(wrong.sum())
+
+
+def learn(mdp: MDP, gamma: float, *rest: Any, **options: Any) -> dict[str, Learning]:
+    """`learn_steps` with the same arguments, run to the end."""
+    return run(learn_steps(mdp, gamma, *rest, **options))

@@ -1,0 +1,317 @@
+"""Planning: Rank-One Modified Value Iteration (Kolarijani et al., 2025, Algorithm 1) and its peers.
+
+Every planner is v <- v + G (T v - v) with a gain matrix G of its own: I for value iteration,
+(I - gamma P)^-1 for policy iteration, I + gamma / (1 - gamma) 1 d' for R1-VI. A planner here is a
+generator of `Iterate`s v_0, v_1, ... that never ends by itself; `plan` follows it to a tolerance.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import partial
+
+import numpy as np
+from scipy import sparse
+
+from workbench.numerics import mdp as tables
+from workbench.numerics.checks import choice
+from workbench.numerics.mdp import MDP, bellman
+
+D_MODES = ("power", "uniform", "exact", "point")
+
+
+@dataclass(frozen=True)
+class Iterate:
+    """One iterate: value (n,) as reported, greedy policy (n,) of it, Bellman evaluations spent.
+
+    d: (n,) the distribution that made it (R1-VI), None before the first step and elsewhere.
+    """
+
+    value: np.ndarray
+    policy: np.ndarray
+    operators: int
+    d: np.ndarray | None = None
+
+
+Planner = Iterator[Iterate]
+
+
+def value_iteration(mdp: MDP, gamma: float, v: np.ndarray) -> Planner:
+    """v <- T v."""
+    operators = 0
+    while True:
+        t, policy = bellman(mdp, v, gamma)
+        yield Iterate(v, policy, operators)
+        v, operators = t, operators + 1
+
+
+def midpoint(mdp: MDP, gamma: float, v: np.ndarray) -> Planner:
+    """Value iteration that reports the middle of MacQueen's bracket (1966)."""
+    before = None
+    for iterate in value_iteration(mdp, gamma, v):
+        value = iterate.value
+        if before is not None:
+            low, high = bracket(before, value, gamma)
+            yield Iterate((low + high) / 2, iterate.policy, iterate.operators)
+        else:
+            yield iterate
+        before = value
+
+
+def bracket(before: np.ndarray, value: np.ndarray, gamma: float) -> tuple[np.ndarray, np.ndarray]:
+    """Elementwise bounds (n,), (n,) on v* from two successive iterates of VI (fact B)."""
+    change, factor = value - before, gamma / (1 - gamma)
+    return value + factor * change.min(), value + factor * change.max()
+
+
+def rank_one_value_iteration(
+    mdp: MDP,
+    gamma: float,
+    v: np.ndarray,
+    power_steps: int = 1,
+    d_mode: str = "power",
+    d: np.ndarray | None = None,
+) -> Planner:
+    """R1-VI: v <- T v + gamma / (1 - gamma) <d, T v - v> 1.
+
+    d (n,) starts uniform, or as given. d_mode: it takes `power_steps` steps of the power method
+    with the greedy chain before each update ("power", paper: 1), stays uniform, is that chain's
+    stationary distribution ("exact"), or the point mass on state 0. ValueError for a bad d.
+    """
+    choice("d_mode", d_mode, D_MODES)
+    d = _distribution(d, mdp.n)
+    if d_mode == "point":
+        d = np.eye(1, mdp.n)[0]
+    operators, factor, used = 0, gamma / (1 - gamma), None
+    while True:
+        t, policy = bellman(mdp, v, gamma)
+        yield Iterate(v, policy, operators, used)
+        if d_mode == "power":
+            for _ in range(power_steps):
+                d = tables.push(mdp, policy, d)
+                d = d / d.sum()  # rounding only
+        elif d_mode == "exact":
+            P, _ = tables.chain(mdp, policy)
+            d = tables.stationary_distribution(P.toarray() if sparse.issparse(P) else P)
+        v, used, operators = t + factor * (d @ (t - v)), d, operators + 1
+
+
+def rank_one_q_iteration(
+    mdp: MDP, gamma: float, q: np.ndarray, power_steps: int = 1
+) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    """R1-VI on action values: yields q (n, m) and d (n, m), the first ones first.
+
+    The chain moves (s, a) -> (s', greedy action of s'); its matrix is never built.
+    """
+    d, factor, states = np.full(q.shape, 1 / q.size), gamma / (1 - gamma), np.arange(mdp.n)
+    while True:
+        yield q, d
+        policy = q.argmax(1)
+        for _ in range(power_steps):
+            arrived = mdp.rows.T @ d.ravel()
+            d = np.zeros_like(q)
+            d[states, policy] = arrived / arrived.sum()
+        t = tables.action_values(mdp, q.max(1), gamma)
+        q = t + factor * np.vdot(d, t - q)
+
+
+def policy_iteration(mdp: MDP, gamma: float, v: np.ndarray) -> Planner:
+    """Howard's policy iteration from the greedy policy of v; keeps old actions on ties.
+
+    An exact evaluation is counted as one Bellman evaluation, which flatters it.
+    """
+    states, operators = np.arange(mdp.n), 0
+    _, policy = bellman(mdp, v, gamma)
+    yield Iterate(v, policy, operators)
+    while True:
+        v, operators = tables.evaluate(mdp, policy, gamma), operators + 1
+        q = tables.action_values(mdp, v, gamma)
+        better = q.max(1) > q[states, policy] + tables.TIE * max(1.0, np.abs(q).max())
+        policy = np.where(better, q.argmax(1), policy)
+        yield Iterate(v, policy, operators)
+
+
+def modified_policy_iteration(mdp: MDP, gamma: float, v: np.ndarray, sweeps: int = 20) -> Planner:
+    """One greedy step, then `sweeps` evaluations of that policy (counted like Bellman ones)."""
+    operators = 0
+    while True:
+        t, policy = bellman(mdp, v, gamma)
+        yield Iterate(v, policy, operators)
+        P, r = tables.chain(mdp, policy)
+        v, operators = t, operators + 1 + sweeps
+        for _ in range(sweeps):
+            v = r + gamma * (P @ v)
+
+
+def nesterov_value_iteration(mdp: MDP, gamma: float, v: np.ndarray) -> Planner:
+    """Accelerated VI with a safeguard (Goyal & Grand-Clément); its extra operators are counted."""
+    alpha, beta = 1 / (1 + gamma), (1 - np.sqrt(1 - gamma**2)) / gamma
+    t, policy = bellman(mdp, v, gamma)
+    yield Iterate(v, policy, 0)
+    first = np.abs(t - v).max()
+    operators, k, before = 1, 0, v
+    v = t
+    t, policy = bellman(mdp, v, gamma)
+    while True:
+        yield Iterate(v, policy, operators)
+        k += 1
+        operators += 1  # t, which the fall-back and the residual of v need
+        z = v + beta * (v - before)
+        proposed = z + alpha * (bellman(mdp, z, gamma)[0] - z)
+        proposed_t, proposed_policy = bellman(mdp, proposed, gamma)
+        operators += 1
+        before = v
+        if np.abs(proposed_t - proposed).max() <= ((1 + gamma) / 2) ** (k + 1) * first:
+            v, t, policy = proposed, proposed_t, proposed_policy
+        else:
+            operators += 1
+            v = t
+            t, policy = bellman(mdp, v, gamma)
+
+
+def anderson_value_iteration(mdp: MDP, gamma: float, v: np.ndarray, memory: int = 5) -> Planner:
+    """Anderson acceleration with `memory` earlier residuals."""
+    operators, images, residuals = 0, [], []
+    while True:
+        t, policy = bellman(mdp, v, gamma)
+        yield Iterate(v, policy, operators)
+        operators += 1
+        images, residuals = [*images[-memory:], t], [*residuals[-memory:], t - v]
+        D = np.array(residuals)
+        gram = D @ D.T
+        gram += 1e-12 * np.trace(gram) * np.eye(len(D))
+        # Singular at convergence, where any weights will do.
+        alpha = np.linalg.lstsq(gram, np.ones(len(D)), rcond=None)[0]
+        total = alpha.sum()
+        v = (alpha / total) @ np.array(images) if total and np.isfinite(total) else t
+
+
+def anchored_value_iteration(mdp: MDP, gamma: float, v: np.ndarray) -> Planner:
+    """v_k = beta_k v_0 + (1 - beta_k) T v_{k-1} with beta_k = 1 / sum_{i <= k} gamma^(-2 i)."""
+    start, operators, total = v, 0, 1.0
+    while True:
+        t, policy = bellman(mdp, v, gamma)
+        yield Iterate(v, policy, operators)
+        operators += 1
+        total = min(total + gamma ** (-2 * operators), 1e300)
+        v = start / total + (1 - 1 / total) * t
+
+
+PLANNERS: dict[str, Callable[..., Planner]] = {
+    "VI": value_iteration,
+    "R1-VI": rank_one_value_iteration,
+    "R1-VI, uniform d": partial(rank_one_value_iteration, d_mode="uniform"),
+    "midpoint": midpoint,
+    "NVI": nesterov_value_iteration,
+    "AVI-1": partial(anderson_value_iteration, memory=1),
+    "AVI-5": anderson_value_iteration,
+    "anchored VI": anchored_value_iteration,
+    "MPI-20": modified_policy_iteration,
+    "PI": policy_iteration,
+}
+
+
+@dataclass
+class Plan:
+    """How a planner went, over its iterates k = 0 .. K.
+
+    errors (K + 1,): max-norm distance from v*; operators (K + 1,): Bellman evaluations spent;
+    seconds (K + 1,): CPU time of this process, without the bookkeeping; wrong (K + 1,): states
+    whose greedy action is not optimal (ties aside); values (K + 1, n) and d (K + 1, n; NaN where
+    there is none) if kept.
+    iterations: the first k with an error of at most the tolerance, None if it was not reached.
+    """
+
+    name: str
+    errors: np.ndarray
+    operators: np.ndarray
+    seconds: np.ndarray
+    wrong: np.ndarray
+    iterations: int | None
+    values: np.ndarray | None = None
+    d: np.ndarray | None = None
+
+
+def plan(
+    planner: Planner,
+    optimum: np.ndarray,
+    best: np.ndarray,
+    *,
+    name: str = "",
+    tolerance: float = 1e-6,
+    most: int = 10_000,
+    keep: int = 0,
+    beyond: int = 0,
+) -> Plan:
+    """Follow a planner until its error is at most `tolerance`, `beyond` iterates more, or `most`.
+
+    optimum (n,): v*. best (n, m): which actions are optimal, see `optimal_actions`. keep: values
+    and d of that many first iterates are kept.
+    """
+    states = np.arange(len(optimum))
+    rows, values, ds, reached, spent = [], [], [], None, 0.0
+    for k in range(most + 1):
+        started = time.process_time()
+        iterate = next(planner)
+        spent += time.process_time() - started
+        error = np.abs(iterate.value - optimum).max()
+        wrong = int((~best[states, iterate.policy]).sum())
+        rows.append((error, iterate.operators, spent, wrong))
+        if k < keep:
+            values.append(iterate.value)
+            ds.append(np.full(len(optimum), np.nan) if iterate.d is None else iterate.d)
+        if reached is None and error <= tolerance:
+            reached = k
+        if reached is not None and k >= reached + beyond:
+            break
+    planner.close()
+    errors, operators, seconds, wrong = np.array(rows).T
+    return Plan(
+        name, errors, operators, seconds, wrong, reached,
+        np.array(values) if keep else None, np.array(ds) if keep else None,
+    )  # fmt: skip
+
+
+def optimal_actions(mdp: MDP, optimum: np.ndarray, gamma: float) -> np.ndarray:
+    """(n, m) booleans: actions that are optimal, ties within rounding included."""
+    q = tables.action_values(mdp, optimum, gamma)
+    return q >= q.max(1, keepdims=True) - 1e-9 * max(1.0, np.abs(q).max())
+
+
+def error_bound(before: np.ndarray, value: np.ndarray, gamma: float) -> float:
+    """gamma / (1 - gamma) sp(v_k - v_{k-1}) of VI or R1-VI iterates: a stopping rule (fact C)."""
+    change = value - before
+    return gamma / (1 - gamma) * float(change.max() - change.min())
+
+
+def gain_matrices(P: np.ndarray, d: np.ndarray, gamma: float) -> dict[str, np.ndarray]:
+    """Gains (n, n) of VI, of R1-VI with distribution d (n,) and of PI for one chain P (n, n)."""
+    identity = np.eye(len(P))
+    return {
+        "VI": identity,
+        "R1-VI": identity + gamma / (1 - gamma) * d[None, :],
+        "PI": np.linalg.inv(identity - gamma * P),
+    }
+
+
+def error_matrix(P: np.ndarray, d: np.ndarray, gamma: float) -> np.ndarray:
+    """M (n, n) with e_{k+1} = M e_k for R1-VI once the policy has settled (fact D)."""
+    return gamma * P + gamma / (1 - gamma) * (d @ (gamma * P - np.eye(len(P))))[None, :]
+
+
+def local_rate(mdp: MDP, policy: np.ndarray, gamma: float) -> float:
+    """gamma |lambda_2| of the chain of a policy: the asymptotic rate of R1-VI (fact D)."""
+    P, _ = tables.chain(mdp, policy)
+    P = P.toarray() if sparse.issparse(P) else P
+    return gamma * float(abs(tables.eigenvalues(P)[1])) if len(P) > 1 else 0.0
+
+
+def _distribution(d: np.ndarray | None, n: int) -> np.ndarray:
+    if d is None:
+        return np.full(n, 1 / n)
+    d = np.asarray(d, float)
+    if d.shape != (n,) or not (d >= 0).all() or abs(d.sum() - 1) > tables.ROW_TOLERANCE:
+        raise ValueError(f"d must be a distribution over {n} states: no negative entry, sum 1")
+    return d
