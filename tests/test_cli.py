@@ -119,7 +119,7 @@ def test_report_takes_preset_file_and_words_later_ones_winning(capsys, write_not
     code, out, _ = run(capsys, "scorecard", str(tmp_path / "out"))
     assert code == 0 and "1 of 1 hold (1 not tested)" in out
     _, out, _ = run(capsys, "scorecard", str(tmp_path / "out"), "--json")
-    assert [r["slug"] for r in json.loads(out)] == ["neural_cpm"]
+    assert [r["slug"] for r in json.loads(out)["methods"]] == ["neural_cpm"]
 
 
 def test_a_failed_run_is_exit_code_1_with_the_cell_and_no_traceback(
@@ -147,7 +147,7 @@ def test_scorecard_without_a_folder_runs_the_quick_presets(capsys, write_noteboo
     monkeypatch.setattr(catalog, "methods", lambda: only)
     code, out, err = run(capsys, "scorecard", "--json")
     assert code == 0
-    assert [r["preset"] for r in json.loads(out)] == ["quick"]
+    assert [r["preset"] for r in json.loads(out)["methods"]] == ["quick"]
     assert "neural_cpm: 1 of 1 hold" in err
 
 

@@ -72,7 +72,7 @@ def test_repo2docker_builds_from_the_binder_folder(tmp_path):
 @pytest.mark.parametrize("path", sorted(catalog.notebooks_folder().glob("*.ipynb")), ids=str)
 def test_notebooks_are_stored_by_the_policy(path):
     stored = path.read_text(encoding="utf-8")
-    wanted = notebooks.canonical(notebooks.read(path), notebooks.parameters_source(path.stem))
+    wanted = notebooks.canonical(notebooks.read(path), notebooks.generated_source(path.stem))
     assert stored == wanted, "run `workbench sync`"
     assert path.stat().st_size < notebooks.LIMIT_BYTES
 

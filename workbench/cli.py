@@ -72,11 +72,24 @@ def parser() -> argparse.ArgumentParser:
         "folder", nargs="?", metavar="DIR",
         help="folder of reports to read; without it, the quick preset of every method is run",
     )  # fmt: skip
+    score.add_argument("--html", metavar="FILE", help="write the scorecard as one page too")
+    score.add_argument(
+        "--store", action="store_true",
+        help="keep the default runs in DIR as those that README and gallery show (contributors)",
+    )  # fmt: skip
 
     app = verb("app", _app, "Serve the explorers as web pages on this machine.")
     app.add_argument("slug", nargs="?", metavar="SLUG")
     app.add_argument("--port", type=int, default=0, help="0 (default) takes a free one")
     app.add_argument("--no-browser", action="store_true", help="do not open a browser")
+    app.add_argument(
+        "--address", default="127.0.0.1", metavar="A",
+        help="where to listen (default: this machine alone); 0.0.0.0 is everywhere",
+    )  # fmt: skip
+    app.add_argument(
+        "--allow-origin", action="append", default=[], metavar="HOST[:PORT]",
+        help="let in pages served under another name, such as a proxy's; may be repeated",
+    )  # fmt: skip
 
     lab = verb("lab", _lab, "Open JupyterLab, on a method's notebook if one is named.")
     lab.add_argument("slug", nargs="?", metavar="SLUG")
@@ -220,15 +233,24 @@ def _report(chosen: argparse.Namespace) -> int:
 
 def _scorecard(chosen: argparse.Namespace) -> int:
     from workbench import scorecard
+    from workbench.files import write
 
+    if chosen.store and not chosen.folder:
+        raise ValueError("--store needs a folder of reports: workbench scorecard DIR --store")
     try:
         records = scorecard.read(chosen.folder) if chosen.folder else scorecard.run_quick()
     except RuntimeError as error:
         print(f"workbench: {error}", file=sys.stderr)
         return FAILED
+    made = scorecard.store(records) if chosen.store else []
+    if chosen.html:
+        page = Path(chosen.html).expanduser().resolve()
+        made.append(write(page, scorecard.as_html(records, page.parent)))
     if chosen.json:
-        return _print_json(records)
+        return _print_json(scorecard.as_json(records))
     print(scorecard.as_text(records))
+    for path in made:
+        print(f"written   {path}")
     return GOOD
 
 
@@ -236,7 +258,13 @@ def _app(chosen: argparse.Namespace) -> int:
     slug = catalog.find(chosen.slug).slug if chosen.slug else None
     from workbench import app
 
-    app.serve(slug, port=chosen.port, open_browser=not chosen.no_browser)
+    app.serve(
+        slug,
+        port=chosen.port,
+        address=chosen.address,
+        allow_origins=chosen.allow_origin,
+        open_browser=not chosen.no_browser,
+    )
     return GOOD
 
 

@@ -1,4 +1,4 @@
-"""The gallery: a card for each method, by theme, from the catalog and from stored results.
+"""The gallery: a card for each method, by theme, from the catalog and from results files.
 
 Used by the index notebook and by the app. What it shows of claims is read from results files; it
 runs nothing.
@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import base64
 import html
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -36,10 +36,10 @@ STYLE = f"""
 def cards(
     methods: list[catalog.Method],
     link: Callable[[catalog.Method], str],
-    records: list[dict[str, Any]] | None = None,
+    records: Sequence[dict[str, Any]] = (),
 ) -> Html:
     """Methods as linked cards with thumbnail, summary, minutes and the claims in `records`."""
-    held = {record["slug"]: scorecard.claims_of(record).held() for record in records or []}
+    known = scorecard.latest(records)
     parts, group = [], None
     for method in methods:
         if method.theme != group:
@@ -50,7 +50,9 @@ def cards(
             data = base64.b64encode(method.thumbnail.read_bytes()).decode()
             picture = f'<img alt="" src="data:image/png;base64,{data}">'
         minutes = method.minutes
-        claims = f"Claims: {held[method.slug]}" if method.slug in held else "Claims: no report yet"
+        claims = "Claims: no report yet"
+        if method.slug in known:
+            claims = f"Claims: {scorecard.in_short(known[method.slug])}"
         parts.append(
             f'<a class="wb-card" href="{html.escape(link(method))}">{picture}<div>'
             f"<b>{html.escape(method.title)}</b><p>{html.escape(method.summary)}</p>"
@@ -61,15 +63,19 @@ def cards(
     return Html(f'<style>{STYLE}</style><div class="wb-cards">{"".join(parts)}</div>')
 
 
-def stored_records(reports: str | Path | None = None) -> list[dict[str, Any]]:
-    """Records of the reports in a folder, by default `reports` beside the notebooks' folder."""
+def records(reports: str | Path | None = None) -> list[dict[str, Any]]:
+    """The newest record of each method: of a report in the folder, or else the stored run.
+
+    The folder is by default `reports` beside the notebooks' folder.
+    """
     folder = Path(reports) if reports else catalog.notebooks_folder().parent / "reports"
     try:
-        return scorecard.read(folder)
-    except ValueError:  # no reports yet: the cards say so
-        return []
+        own = scorecard.read(folder)
+    except ValueError:  # no reports yet
+        own = []
+    return list(scorecard.latest([*scorecard.stored(), *own]).values())
 
 
 def show(reports: str | Path | None = None) -> Html:
-    """The cards, linking to the notebooks beside this one, with claims from a folder of reports."""
-    return cards(catalog.methods(), lambda m: f"{m.slug}.ipynb", stored_records(reports))
+    """The cards, linking to the notebooks beside this one, with the claims of `records`."""
+    return cards(catalog.methods(), lambda m: f"{m.slug}.ipynb", records(reports))

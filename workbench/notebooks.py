@@ -1,21 +1,24 @@
 """Keeps notebooks in line with the package and their diffs readable.
 
-`sync` rewrites the parameters cell from the method's class and stores every notebook in one
-canonical form: stable cell ids, sorted keys, no outputs but the small text of compared cells
-(`# NBVAL_CHECK_OUTPUT`). Notebooks are read as plain JSON: nbformat is slow to import.
+`sync` rewrites the parameters cell from the method's class, the scorecard in gallery and README
+from the stored runs, and stores every notebook in one canonical form: stable cell ids, sorted
+keys, no outputs but the small text of compared cells (`# NBVAL_CHECK_OUTPUT`). Notebooks are read
+as plain JSON: nbformat is slow to import.
 """
 
 from __future__ import annotations
 
 import json
-import os
+import re
 from pathlib import Path
 from typing import Any
 
-from workbench import catalog
+from workbench import catalog, scorecard
+from workbench.files import write as write_file
 
 COMPARED = "NBVAL_CHECK_OUTPUT"
-PARAMETERS_TAG = "parameters"
+GENERATED_TAGS = {"parameters", "scorecard"}
+README_BEGIN, README_END = "<!-- scorecard: `workbench sync` -->", "<!-- end of scorecard -->"
 LIMIT_BYTES = 150_000
 
 
@@ -39,13 +42,13 @@ def tags(cell: dict[str, Any]) -> list[str]:
     return cell.get("metadata", {}).get("tags", [])
 
 
-def canonical(notebook: dict[str, Any], parameters_source: str | None = None) -> str:
-    """The text of a notebook as it is stored; `parameters_source` replaces the parameters cell."""
+def canonical(notebook: dict[str, Any], generated: str | None = None) -> str:
+    """The text of a notebook as it is stored; `generated` replaces the cell that is generated."""
     cells = []
     for number, cell in enumerate(notebook["cells"]):
         kind, text = cell["cell_type"], source(cell)
-        if parameters_source is not None and PARAMETERS_TAG in tags(cell):
-            text = parameters_source
+        if generated is not None and GENERATED_TAGS & set(tags(cell)):
+            text = generated
         kept: dict[str, Any] = {
             "cell_type": kind,
             "id": f"cell-{number:02}",
@@ -78,11 +81,18 @@ def _output(output: dict[str, Any]) -> dict[str, Any]:
     return kept
 
 
-def parameters_source(slug: str) -> str | None:
-    """The parameters cell that belongs into the notebook of `slug` (None for the index)."""
+def generated_source(slug: str) -> str:
+    """The generated cell of a notebook: the parameters of `slug`, or the index's scorecard."""
     if slug == "index":
-        return None
+        return f"## Scorecard\n\n{scorecard.as_markdown(scorecard.stored())}"
     return catalog.load(slug).Parameters.cell()
+
+
+def readme_with_scorecard(text: str) -> str:
+    """The README with the scorecard of the stored runs between its two marks."""
+    table = scorecard.as_markdown(scorecard.stored(), notebooks="notebooks/")
+    marked = re.compile(f"{re.escape(README_BEGIN)}.*{re.escape(README_END)}", re.DOTALL)
+    return marked.sub(lambda found: f"{README_BEGIN}\n{table}\n{README_END}", text)
 
 
 def store_outputs(slug: str) -> None:
@@ -101,23 +111,21 @@ def store_outputs(slug: str) -> None:
     for cell in notebook["cells"]:
         if cell["cell_type"] == "code" and COMPARED in source(cell):
             cell["outputs"] = outputs[cell["id"]]
-    _write(path, canonical(notebook, parameters_source(slug)))
+    write_file(path, canonical(notebook, generated_source(slug)))
 
 
 def sync(write: bool = True) -> list[str]:
-    """Rewrite what is out of line; returns one line for each notebook that was (or would be)."""
+    """Rewrite what is out of line; returns one line for each file that was (or would be)."""
+    folder = catalog.notebooks_folder()
+    kept = {p: canonical(read(p), generated_source(p.stem)) for p in sorted(folder.glob("*.ipynb"))}
+    readme = folder.parent / "README.md"
+    if readme.exists():  # not in an installed package
+        kept[readme] = readme_with_scorecard(readme.read_text(encoding="utf-8"))
     stale = []
-    for path in sorted(catalog.notebooks_folder().glob("*.ipynb")):
-        wanted = canonical(read(path), parameters_source(path.stem))
+    for path, wanted in kept.items():
         if wanted == path.read_text(encoding="utf-8"):
             continue
         stale.append(f"{path.name} {'rewritten' if write else 'is out of line: workbench sync'}")
         if write:
-            _write(path, wanted)
+            write_file(path, wanted)
     return stale
-
-
-def _write(path: Path, text: str) -> None:
-    scratch = path.with_suffix(".tmp")
-    scratch.write_text(text, encoding="utf-8")
-    os.replace(scratch, path)

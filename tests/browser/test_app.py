@@ -1,6 +1,8 @@
 """`workbench app` in a real browser: from the gallery to a living tissue that obeys its sliders."""
 
+import re
 import time
+from pathlib import Path
 
 import pytest
 from playwright.sync_api import expect
@@ -96,3 +98,82 @@ def test_two_visitors_share_nothing(tissue, browser, app_url):
     value = other.get_by_role("spinbutton", name="temperature", exact=True).input_value()
     assert value == "1"
     other.close()
+
+
+def longest_wait_s(page, seconds):
+    """The longest time from a press of Step to the frame it asks for, in `seconds`."""
+    frames = page.locator(".lv")
+    worst, end = 0.0, time.monotonic() + seconds
+    while time.monotonic() < end:
+        before, start = int(frames.get_attribute("data-frames")), time.monotonic()
+        page.get_by_role("button", name="Step", exact=True).click()
+        while int(frames.get_attribute("data-frames")) == before:
+            assert time.monotonic() - start < 30, "the page is frozen"
+            time.sleep(0.01)
+        worst = max(worst, time.monotonic() - start)
+    return worst
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("slug", ["neural_cpm", "rising_attack"])
+def test_a_long_run_of_one_visitor_leaves_the_page_of_another_alive(
+    tissue, browser, app_url, slug, capsys
+):
+    idle = longest_wait_s(tissue, 3)
+    other = browser.new_page()
+    other.goto(app_url + slug)
+    other.get_by_role("button", name="Run the study").click(timeout=60_000)
+    expect(other.get_by_role("status").filter(has_text="%")).to_be_visible()
+    busy = longest_wait_s(tissue, 20)
+    assert other.get_by_role("button", name="Cancel").is_visible(), "it ran all the while"
+    other.get_by_role("button", name="Cancel").click()
+    expect(other.get_by_text(re.compile("Cancelled"))).to_be_visible()
+    other.close()
+    with capsys.disabled():
+        print(f"\nlongest wait beside the study of {slug}: {busy:.2f} s ({idle:.2f} s alone)")
+    assert busy < 3
+
+
+# A toy method: slow to open, and its run writes to a file how it ended ----------------------------
+
+
+@pytest.fixture
+def toy(serve, tmp_path):
+    """Address of the page of a toy method, on a server of its own, and the folder of endings."""
+    script = Path(__file__).with_name("app_page.py")
+    return serve(command=[str(script), str(tmp_path)]) + "toy", tmp_path
+
+
+def ending(folder, name, seconds):
+    """How the run called `name` ended: waits for it up to `seconds`."""
+    end = time.monotonic() + seconds
+    while not (folder / name).exists() and time.monotonic() < end:
+        time.sleep(0.1)
+    return (folder / name).read_text() if (folder / name).exists() else "still running"
+
+
+def test_a_page_says_that_it_opens_while_libraries_load(page, toy):
+    url, _ = toy
+    page.goto(url)
+    expect(page.get_by_text("Opening Toy")).to_be_visible(timeout=2_500)
+    assert page.get_by_role("button", name="Run the study").count() == 0
+    expect(page.get_by_role("button", name="Run the study")).to_be_visible()
+    assert page.get_by_text("Opening Toy").count() == 0
+    field = page.get_by_role("spinbutton", name="frequency", exact=True)
+    field.fill("3")
+    field.press("Enter")
+    expect(page.get_by_text("It waves at 3 Hz")).to_be_visible()
+
+
+@pytest.mark.slow
+def test_a_run_ends_with_the_session_of_its_page_and_no_other(page, browser, toy):
+    url, folder = toy
+    leaving = browser.new_page()
+    for visitor, frequency in ((leaving, 2), (page, 3)):
+        visitor.goto(url)
+        enter(visitor, "frequency", frequency)
+        visitor.get_by_role("button", name="Run the study").click()
+        expect(visitor.get_by_role("status").filter(has_text="%")).to_be_visible()
+    leaving.close()
+    assert ending(folder, "2 Hz", 25) == "cancelled"
+    assert ending(folder, "3 Hz", 60) == "finished"
