@@ -19,12 +19,15 @@ class Example(p.Parameters):
     widths = p.Integers([8, 8], group="Model", doc="Channels")
     chosen = p.Integers([], each=(0, 9), empty=True, group="Model", doc="Chosen classes")
     steps = p.Numbers([1.0, 0.5], each=(0.01, 1), group="Model", doc="Steps tried")
+    methods = p.Choices(["VI", "R1-VI"], objects=["VI", "R1-VI", "PI"], group="Run", doc="Curves")
+    file = p.Text("", group="Run", doc="Path of an archive")
     presets = {"default": {}, "quick": {"size": 60}}
 
 
 def test_names_follow_the_declaration_and_the_seed_comes_last():
     assert Example.names() == [
-        "temperature", "size", "rule", "closure", "widths", "chosen", "steps", "seed"
+        "temperature", "size", "rule", "closure", "widths", "chosen", "steps",
+        "methods", "file", "seed",
     ]  # fmt: skip
 
 
@@ -56,6 +59,12 @@ def test_names_follow_the_declaration_and_the_seed_comes_last():
         ({"steps": [0.5, 2]}, "steps = [0.5, 2] is not allowed: a list of numbers from 0.01 to 1"),
         ({"steps": [float("nan")]}, "a list of numbers from 0.01 to 1"),
         ({"steps": [True]}, "a list of numbers from 0.01 to 1"),
+        ({"methods": []}, "methods = [] is not allowed: one or more of 'VI', 'R1-VI', 'PI'"),
+        ({"methods": ["VI", "IV"]}, "one or more of 'VI', 'R1-VI', 'PI'"),
+        ({"methods": ["VI", "VI"]}, "one or more of"),
+        ({"methods": "VI"}, "one or more of"),
+        ({"file": "a\nb"}, "one line of text"),
+        ({"file": 3}, "one line of text"),
         ({"seed": -1}, "seed = -1 is not allowed"),
     ],
 )
@@ -95,6 +104,8 @@ def test_presets_and_their_changes():
     widths=st.lists(st.integers(1, 64), min_size=1, max_size=4),
     chosen=st.lists(st.integers(0, 9), max_size=4),
     steps=st.lists(st.floats(0.01, 1), min_size=1, max_size=4),
+    methods=st.lists(st.sampled_from(["VI", "R1-VI", "PI"]), min_size=1, unique=True),
+    file=st.text("abc /.=,'[]", max_size=20),
     seed=st.integers(0, 2**31 - 1),
 )
 def test_values_survive_papermill_the_command_line_and_the_notebook(**values):
@@ -168,3 +179,13 @@ def test_description_has_bounds_unit_and_choices():
     assert rows["temperature"]["unit"] == "energy"
     assert rows["rule"]["choices"] == ["uniform", "edges"]
     assert rows["rule"]["bounds"] is None
+
+
+@pytest.mark.parametrize("text", ["PI, VI", "[PI,VI]", "['PI', 'VI']", '["PI","VI"]'])
+def test_several_choices_are_read_from_words(text):
+    assert Example.parse("methods", text) == ["PI", "VI"]
+
+
+def test_text_is_taken_as_it_is():
+    assert Example.parse("file", "3") == "3"
+    assert Example(methods=("PI",), file="my table.npz").to_papermill()["methods"] == ["PI"]

@@ -102,6 +102,43 @@ class Choice(_Described, param.Selector):
         return "one of " + ", ".join(f"'{choice}'" for choice in self.objects)
 
 
+class Choices(_Described, param.List):
+    """One or more of a few strings, given as `objects`, each at most once."""
+
+    __slots__ = ["group", "objects", "unit"]
+    python = "list"
+
+    def __init__(self, default: Any, *, objects: Iterable[str], **rest: Any):
+        self.objects = list(objects)
+        super().__init__(default, **rest)
+
+    @property
+    def kind(self) -> str:
+        """The choices, quoted."""
+        return "one or more of " + ", ".join(f"'{choice}'" for choice in self.objects)
+
+    def allowed(self) -> str:
+        """The rule in words; bounds of a list are its length."""
+        return self.kind
+
+    def _validate(self, val: Any) -> None:
+        super()._validate(val)
+        if not val or len(set(val)) < len(val) or not set(val) <= set(self.objects):
+            raise ValueError("not a choice of objects")
+
+
+class Text(_Described, param.String):
+    """One line of text, such as the path of a file."""
+
+    __slots__ = ["group", "unit"]
+    kind, python = "one line of text", "str"
+
+    def _validate_value(self, val: Any, allow_None: bool) -> None:
+        super()._validate_value(val, allow_None)
+        if "\n" in val:
+            raise ValueError("more than one line")
+
+
 class Integers(_Described, param.List):
     """A short list of integers in `each` (positive by default), not empty unless `empty`."""
 
@@ -178,7 +215,7 @@ class Parameters(param.Parameterized):
             declared = self.param[name]
             if isinstance(declared, Number) and type(value) is int:
                 value = float(value)
-            if isinstance(declared, Integers) and isinstance(value, tuple):
+            if isinstance(declared, Integers | Choices) and isinstance(value, tuple):
                 value = list(value)
             try:
                 super().__setattr__(name, value)
@@ -244,11 +281,14 @@ class Parameters(param.Parameterized):
         if name not in cls.names():
             raise ParameterError(cls._unknown(name))
         value = text
-        if isinstance(text, str) and not isinstance(cls.param[name], Choice):
+        declared = cls.param[name]
+        if isinstance(text, str) and not isinstance(declared, Choice | Text):
             try:
                 value = ast.literal_eval(text.strip())
             except (ValueError, SyntaxError):
                 value = {"true": True, "false": False}.get(text.strip().lower(), text)
+                if isinstance(declared, Choices):  # words without quotes and brackets
+                    value = [word.strip() for word in text.strip(" []").split(",")]
         probe = cls.__new__(cls)
         param.Parameterized.__init__(probe)
         setattr(probe, name, value)
@@ -271,7 +311,7 @@ class Parameters(param.Parameterized):
                     "type": p.python,
                     "default": p.default,
                     "bounds": list(p.bounds) if numeric and p.bounds else None,
-                    "choices": list(p.objects) if isinstance(p, Choice) else None,
+                    "choices": list(p.objects) if isinstance(p, Choice | Choices) else None,
                     "unit": p.unit or None,
                     "group": p.group,
                     "doc": p.doc,
@@ -322,7 +362,7 @@ def _declaration_order(cls: type) -> list[str]:
 
 
 def _cell_note(p: Any) -> str:
-    if isinstance(p, Choice):
+    if isinstance(p, Choice | Choices):
         return " | ".join(p.objects)
     words = bounds_text(getattr(p, "bounds", None)).strip().removeprefix("from ")
     note = ", ".join(

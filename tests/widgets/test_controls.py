@@ -7,11 +7,13 @@ import pytest
 from workbench.parameters import (
     Boolean,
     Choice,
+    Choices,
     Integer,
     Integers,
     Number,
     ParameterError,
     Parameters,
+    Text,
 )
 from workbench.widgets.controls import Controls, rows
 
@@ -24,6 +26,8 @@ class Oven(Parameters):
     fan = Boolean(False, group="Air", doc="Windy")
     mode = Choice("top", objects=["top", "bottom"], group="Air", doc="Where")
     racks = Integers([1, 2], group="Air", doc="Levels")
+    trays = Choices(["a"], objects=["a", "b"], group="Air", doc="Which")
+    note = Text("", group="Air", doc="Words")
 
     def check(self):
         if self.fan and self.heat > 300:
@@ -89,3 +93,15 @@ def test_rules_between_parameters_are_kept_and_nobody_sees_the_refused_value():
 )
 def test_groups_open_as_asked_and_all_in_a_short_form(given, opened):
     assert Controls(Oven(), open_groups=given).open == opened
+
+
+def test_choices_and_text_are_rows_and_are_taken():
+    found = by_name()
+    assert found["trays"]["choices"] == ["a", "b"] and found["trays"]["type"] == "list"
+    assert found["note"]["type"] == "str" and found["note"]["choices"] is None
+    oven = Oven()
+    form = Controls(oven)
+    form.values = {**form.values, "trays": ["b", "a"], "note": "well done"}
+    assert (oven.trays, oven.note) == (["b", "a"], "well done")
+    form.values = {**form.values, "trays": []}
+    assert "one or more of" in form.errors["trays"] and oven.trays == ["b", "a"]

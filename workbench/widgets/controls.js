@@ -18,6 +18,8 @@ const CSS = `
   width: 100%; height: 26px; box-sizing: border-box; border: 1px solid #b8c0ca; border-radius: 6px;
   padding: 0 6px; background: var(--jp-layout-color1, #fff); }
 .wc input[type=range] { width: 100%; margin: 0; accent-color: #0072b2; }
+.wc .boxes { display: flex; flex-wrap: wrap; gap: 2px 12px; padding: 3px 0; }
+.wc .boxes label { display: inline-flex; gap: 5px; align-items: center; }
 .wc input[type=checkbox] { width: 16px; height: 16px; margin: 0; accent-color: #0072b2; }
 .wc :focus-visible { outline: 2px solid #0072b2; outline-offset: 1px; }
 .wc .changed .name::after { content: " •"; color: #d55e00; font-weight: 700; }
@@ -86,11 +88,22 @@ function render({ model, el }) {
       const box = make("input", { type: "checkbox", ...note, onchange: () => commit(row.name, box.checked) });
       parts = [box];
       show = (v) => { box.checked = v; };
+    } else if (row.choices && row.type === "list") {
+      const boxes = row.choices.map((choice) => make("input", { type: "checkbox", value: choice, onchange: () =>
+        commit(row.name, boxes.filter((box) => box.checked).map((box) => box.value)) }));
+      parts = [make("div", { class: "boxes", role: "group", ...note, id: false },
+        ...boxes.map((box) => make("label", {}, box, box.value.replaceAll("_", " "))))];
+      label.removeAttribute("for");
+      show = (v) => { for (const box of boxes) box.checked = v.includes(box.value); };
     } else if (row.choices) {
       const select = make("select", { ...note, onchange: () => commit(row.name, select.value) },
         ...row.choices.map((choice) => make("option", { value: choice }, choice.replaceAll("_", " "))));
       parts = [select];
       show = (v) => { select.value = v; };
+    } else if (row.type === "str") {
+      const text = make("input", { type: "text", ...note, onchange: () => commit(row.name, text.value.trim()) });
+      parts = [text];
+      show = (v) => { text.value = v; };
     } else if (row.type === "list") {
       const text = make("input", { type: "text", ...note, onchange: () => commit(row.name, text.value.split(/[\s,]+/).filter(Boolean).map(Number)) });
       parts = [text];

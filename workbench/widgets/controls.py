@@ -43,7 +43,7 @@ def rows(declared: type[Parameters], only: Sequence[str] | None = None) -> list[
                 "choices": row["choices"],
                 "low": low,
                 "high": high,
-                "allowed": "" if row["choices"] or row["type"] == "bool" else p.allowed(),
+                "allowed": "" if row["choices"] or row["type"] in ("bool", "str") else p.allowed(),
             }
         )
     return found
