@@ -40,7 +40,7 @@ def test_the_graph_of_six_nodes_has_its_known_value_and_policy(gamma, value):
     assert abs(mdp.eigenvalues(chain)[1]) == pytest.approx(0.42511, abs=1e-5)
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(SEEDS, st.integers(2, 12), st.integers(1, 4), st.floats(0.1, 0.99))
 def test_dense_and_sparse_agree_and_policy_iteration_is_a_fixed_point(seed, n, m, gamma):
     dense = mdp.garnet(n, m, min(n, 3), seed)
@@ -113,7 +113,7 @@ def test_garnets_have_b_successors_and_repeat():
     assert large.is_sparse and large.P.nnz == 2000 * 2 * 4
 
 
-@settings(max_examples=10, deadline=None)
+@settings(max_examples=10)
 @given(SEEDS, st.floats(0, 1))
 def test_teleporting_scales_all_eigenvalues_but_the_first(seed, share):
     problem = mdp.garnet(8, 2, 4, seed)

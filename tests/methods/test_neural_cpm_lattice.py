@@ -65,7 +65,7 @@ def random_model(seed, shape):
     return J, lam, V_target, rng.choice([0.25, 1.0]), lam_P, P_target, fields
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(seed=st.integers(0, 10_000), height=st.integers(4, 9), width=st.integers(4, 9))
 def test_every_delta_is_the_difference_of_recomputed_energies(seed, height, width):
     cell = blobs(height, width, seed=seed)
@@ -168,7 +168,7 @@ def test_reference_lattice_with_perimeters_has_the_official_increments():
     assert [terms[name] for name in ("contact", "volume", "perimeter")] == [50, 3, 66]
 
 
-@settings(max_examples=10, deadline=None)
+@settings(max_examples=10)
 @given(seed=st.integers(0, 10_000))
 def test_contact_counts_are_upper_triangular_and_give_the_contact_energy(seed):
     frames = np.stack([blobs(seed=seed), blobs(seed=seed + 1)])

@@ -90,7 +90,7 @@ def test_a_cell_across_the_edge_of_the_torus_is_in_one_piece():
     assert fragmented(np.stack([cell, np.roll(cell, 7, 0)]), order=0).tolist() == [0, 0]
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(seed=st.integers(0, 10_000), order=st.sampled_from([0, 2, 4]))
 def test_fragments_are_the_components_of_the_dilated_masks(seed, order):
     """Away from the edges: SciPy's dilation and labelling, as the official code does it."""

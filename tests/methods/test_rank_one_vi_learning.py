@@ -67,7 +67,7 @@ def test_compiled_learners_follow_the_recursions(kind, rule):
     assert learner.q == pytest.approx(reference(problem, gamma, kind, rates, uniforms), abs=1e-10)
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20)
 @given(SEEDS, st.floats(0.5, 0.99), st.sampled_from(learning.STEP_RULES))
 def test_fact_f_rank_one_shifts_q_learning_by_a_constant(seed, gamma, rule):
     problem = tables.garnet(6, 2, 3, seed)

@@ -49,7 +49,7 @@ def test_the_graph_of_six_nodes_needs_the_known_iterations(name, count):
     assert planning.plan(planner, optimum, best).iterations == count
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(SEEDS, GAMMAS, st.integers(2, 12), st.integers(1, 4))
 def test_fact_a_any_distributions_shift_value_iteration_by_a_constant(seed, gamma, n, m):
     rng = np.random.default_rng(seed)
@@ -75,7 +75,7 @@ def test_fact_a_any_distributions_shift_value_iteration_by_a_constant(seed, gamm
                 assert (iterate.d >= 0).all() and iterate.d.sum() == pytest.approx(1, abs=1e-12)
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(SEEDS, GAMMAS)
 def test_facts_b_and_c_the_bracket_holds_and_bounds_the_error(seed, gamma):
     problem = tables.garnet(10, 3, 4, seed)
@@ -96,7 +96,7 @@ def test_facts_b_and_c_the_bracket_holds_and_bounds_the_error(seed, gamma):
         assert bound <= 2 * gamma**k / (1 - gamma) * residual + slack
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20)
 @given(SEEDS, GAMMAS)
 def test_fact_d_errors_follow_the_matrix_whose_spectrum_is_deflated(seed, gamma):
     problem = tables.garnet(8, 1, 5, seed)  # one action: the policy has settled
@@ -116,7 +116,7 @@ def test_fact_d_errors_follow_the_matrix_whose_spectrum_is_deflated(seed, gamma)
     assert after - optimum == pytest.approx(M @ (v - optimum), abs=1e-9 / (1 - gamma))
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20)
 @given(SEEDS, GAMMAS, st.floats(-3, 3))
 def test_fact_e_one_step_and_two_step_problems(seed, gamma, c):
     rng, problem = np.random.default_rng(seed), tables.garnet(6, 2, 3, seed)
@@ -128,7 +128,7 @@ def test_fact_e_one_step_and_two_step_problems(seed, gamma, c):
     assert v[2] == pytest.approx(solved(same, gamma)[0], abs=1e-10 / (1 - gamma))
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=15)
 @given(SEEDS, GAMMAS, st.floats(-2, 2), st.floats(0.1, 5))
 def test_shifted_scaled_and_permuted_problems(seed, gamma, c, scale):
     problem, zero = tables.garnet(7, 3, 3, seed), np.zeros(7)
@@ -154,7 +154,7 @@ def test_the_power_method_finds_the_stationary_distribution():
     assert np.abs(last.d @ P - last.d).sum() < 1e-12
 
 
-@settings(max_examples=10, deadline=None)
+@settings(max_examples=10)
 @given(SEEDS, GAMMAS)
 def test_action_values_are_shifted_too(seed, gamma):
     problem = tables.garnet(6, 3, 3, seed)

@@ -91,7 +91,7 @@ def test_one_step_is_the_optimum_of_a_linear_model_and_more_change_nothing(K):
         assert one.l2[i] == pytest.approx(np.linalg.norm(reference.x), abs=1e-6)
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(st.integers(0, 10**6), st.floats(0.01, 0.3))
 def test_a_complete_order_of_orthonormal_rows_is_isotonic_regression(seed, margin):
     rng = np.random.default_rng(seed)

@@ -47,7 +47,7 @@ def weak(logits, targets):
 
 
 @given(seeds, st.integers(1, 6))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_the_cw_loss_vanishes_exactly_where_the_order_holds_weakly(seed, K):
     rng = np.random.default_rng(seed)
     # Small integers, so that ties are common.
@@ -84,7 +84,7 @@ def test_beyond_30_targets_ad_cannot_hold_the_order():
 
 
 @given(seeds, st.integers(1, 8))
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 def test_quadattacks_target_features_obey_the_order_with_the_margin_and_are_nearest(seed, K):
     torch.manual_seed(seed)
     head = nn.Linear(20, 9).double()

@@ -88,7 +88,7 @@ def test_a_solver_that_goes_in_circles_is_tried_again_and_then_named(monkeypatch
         least_distance(G, h)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(
     st.integers(0, 10**6), st.integers(1, 12), st.integers(1, 30), st.sampled_from([1e-4, 1, 1e4])
 )

@@ -9,7 +9,8 @@ import torch
 from PIL import Image
 from torch import nn
 
-from workbench.methods.rising_attack import peers
+from workbench.data import DataMissing, cache_folder
+from workbench.methods.rising_attack import loaders, peers
 from workbench.methods.rising_attack.attacks import attack
 from workbench.methods.rising_attack.loaders import (
     IMAGENET_MEAN,
@@ -152,11 +153,27 @@ def test_an_unknown_model_is_answered_with_what_is_allowed(name, message):
         load_model(name)
 
 
+class Dense(nn.Module):
+    """A module whose weights have the names of DenseNet's, and those in its file."""
+
+    def __init__(self):
+        super().__init__()
+        self.denselayer1 = nn.ModuleDict({"norm1": nn.BatchNorm2d(3), "conv2": nn.Conv2d(3, 3, 1)})
+        self.classifier = nn.Linear(3, 12)
+
+    def file(self):
+        names = {"norm1": "norm.1", "conv2": "conv.2"}
+        state = self.state_dict()
+        for name, old in names.items():
+            state = {key.replace(f".{name}.", f".{old}."): value for key, value in state.items()}
+        return state
+
+
 def fake_torchvision(error=None):
     def get_model(name, weights):
         if weights and error:
             raise error
-        return tiny()
+        return Dense() if name == "densenet121" else tiny()
 
     transforms = SimpleNamespace(
         mean=[0.4, 0.5, 0.6], std=[0.2, 0.2, 0.3], crop_size=[32], resize_size=[40],
@@ -165,7 +182,7 @@ def fake_torchvision(error=None):
     version = SimpleNamespace(transforms=lambda: transforms)
     weights = SimpleNamespace(IMAGENET1K_V1=version, DEFAULT=version)
     models = SimpleNamespace(
-        list_models=lambda module: ["resnet50"], get_model=get_model,
+        list_models=lambda module: ["resnet50", "densenet121"], get_model=get_model,
         get_model_weights=lambda name: weights,
     )  # fmt: skip
     return SimpleNamespace(models=models)
@@ -173,17 +190,60 @@ def fake_torchvision(error=None):
 
 def test_weights_that_cannot_be_downloaded_are_one_clear_line(monkeypatch):
     monkeypatch.setitem(sys.modules, "torchvision", fake_torchvision(OSError("no route to host")))
-    with pytest.raises(OSError, match=r"'resnet50' could not be loaded.*no route.*weights=False"):
-        load_model("resnet50")
+    with pytest.raises(OSError, match=r"resnet50' could not be loaded.*no route.*weights=False"):
+        load_model("torchvision/resnet50", download=True)
     model = load_model("resnet50", weights=False)
     assert model(torch.rand(1, 3, 32, 32)).shape == (1, 12)
     with pytest.raises(ValueError, match="did you mean 'torchvision/resnet50'"):
         load_model("torchvision/resnet5")
 
 
+@pytest.fixture
+def in_cache(monkeypatch, tmp_path):
+    """Stand-ins for the published weights, in a data cache."""
+    monkeypatch.setenv("WORKBENCH_DATA", str(tmp_path / "cache"))
+    files = {}
+
+    def put(name, state):
+        files[name] = cache_folder() / f"{name}.pth"
+        files[name].parent.mkdir(exist_ok=True)
+        torch.save(state, files[name])
+
+    put("resnet50", tiny(seed=1).state_dict())
+    put("densenet121", Dense().file())
+    put("vit_base", {"model": tiny(seed=1).state_dict()})
+    monkeypatch.setattr(loaders, "files_of", lambda name, download: {"file": files[name]})
+    return files
+
+
+def test_weights_of_the_papers_networks_come_from_the_data_cache(monkeypatch, in_cache):
+    monkeypatch.setitem(sys.modules, "torchvision", fake_torchvision(OSError("downloads")))
+    monkeypatch.setitem(sys.modules, "timm", fake_timm())
+    for name in ("resnet50", "vit_base"):
+        assert torch.equal(load_model(name).head.weight, tiny(seed=1)[-1].weight)
+        assert not torch.equal(load_model(name, weights=False).head.weight, tiny(1)[-1].weight)
+    dense, stored = load_model("densenet121").module, torch.load(in_cache["densenet121"])
+    assert torch.equal(dense.denselayer1["conv2"].weight, stored["denselayer1.conv.2.weight"])
+    assert torch.equal(dense.denselayer1["norm1"].bias, stored["denselayer1.norm.1.bias"])
+    torch.save({"other": torch.zeros(1)}, in_cache["resnet50"])
+    with pytest.raises(OSError, match=r"'resnet50' could not be loaded.*weights=False"):
+        load_model("resnet50")
+
+
+def test_other_weights_are_downloaded_by_their_library_only_when_asked(monkeypatch):
+    monkeypatch.setitem(sys.modules, "torchvision", fake_torchvision(OSError("downloads")))
+    with pytest.raises(DataMissing, match="download=True"):
+        load_model("torchvision/resnet50")
+    monkeypatch.setitem(sys.modules, "torchvision", fake_torchvision())
+    assert load_model("torchvision/resnet50", download=True).head.out_features == 12
+
+
 def fake_timm():
-    def create_model(name, pretrained):
+    def create_model(name, pretrained, pretrained_cfg_overlay):
         module = tiny()
+        if pretrained:
+            state = torch.load(pretrained_cfg_overlay["file"], weights_only=True)
+            module.load_state_dict(state["model"])
         module.default_cfg = {
             "mean": (0.5,) * 3, "std": (0.25,) * 3, "input_size": (3, 48, 48), "crop_pct": 0.9,
             "interpolation": "bicubic",
@@ -193,7 +253,7 @@ def fake_timm():
     return SimpleNamespace(list_models=lambda: ["vit_base_patch16_224"], create_model=create_model)
 
 
-def test_a_model_brings_how_its_pictures_are_normalized_and_cut(monkeypatch, pictures):
+def test_a_model_brings_how_its_pictures_are_normalized_and_cut(monkeypatch, pictures, in_cache):
     monkeypatch.setitem(sys.modules, "torchvision", fake_torchvision())
     monkeypatch.setitem(sys.modules, "timm", fake_timm())
     expected = {

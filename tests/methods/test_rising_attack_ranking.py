@@ -21,7 +21,7 @@ def random_order(rng: np.random.Generator, n_classes: int, K: int) -> list[int]:
     return rng.permutation(n_classes)[:K].tolist()
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.integers(2, 9), st.data())
 def test_rows_sum_to_zero_and_hold_iff_the_sorted_first_k_are_the_targets(n_classes, data):
     K = data.draw(st.integers(1, n_classes))
