@@ -8,7 +8,7 @@ from hypothesis import settings
 
 from workbench import catalog
 
-settings.register_profile("shared")  # the machine may be busy with other tests
+settings.register_profile("shared", deadline=None)  # the machine may be busy with other tests
 settings.load_profile("shared")
 os.environ.setdefault("OMP_NUM_THREADS", "1")  # workers of pytest-xdist do not fight for cores
 
