@@ -1,4 +1,4 @@
-"""The command line: `workbench list | show | report | scorecard | app | lab | doctor | sync`.
+"""The command line: `workbench VERB` makes reports, sweeps and scorecards, serves apps, keeps data.
 
 Each verb is a thin skin over the module that does the work. Exit codes: 0 good, 1 a run failed,
 2 bad input (one line on standard error). Nothing heavy is imported until a verb needs it.
@@ -94,6 +94,8 @@ def parser() -> argparse.ArgumentParser:
     lab = verb("lab", _lab, "Open JupyterLab, on a method's notebook if one is named.")
     lab.add_argument("slug", nargs="?", metavar="SLUG")
 
+    _data_parser(verb("data", _data_list, "The papers' own data, kept in a cache folder."))
+
     doctor = verb("doctor", _doctor, "Check this installation.", True)
     doctor.add_argument("--out", default="reports", metavar="DIR", help="folder to try writing to")
 
@@ -105,6 +107,26 @@ def parser() -> argparse.ArgumentParser:
         help="run that notebook and store the outputs of compared cells",
     )
     return top
+
+
+def _data_parser(data: argparse.ArgumentParser) -> None:
+    """The verbs of `workbench data`."""
+    verbs = data.add_subparsers(dest="data_verb", required=True, metavar="COMMAND")
+
+    def verb(name: str, run: Any, text: str, names: str | None = None) -> argparse.ArgumentParser:
+        sub = verbs.add_parser(name, help=text, description=text, allow_abbrev=False)
+        sub.set_defaults(run=run)
+        if names:
+            sub.add_argument("names", nargs=names, metavar="NAME", help="of a data set")
+        return sub
+
+    listing = verb("list", _data_list, "Data sets: license, size, source, SHA-256, present or not.")
+    listing.add_argument("--json", action="store_true", help="print JSON for a program")
+    verb("fetch", _data_fetch, "Download data sets and verify them.", "+")
+    verb("where", _data_where, "The cache folder, or the files of a data set.", "?")
+    clean = verb("clean", _data_clean, "Remove data sets from the cache.", "*")
+    clean.add_argument("--all", action="store_true", help="all data sets")
+    clean.add_argument("--yes", action="store_true", help="do not ask")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -275,6 +297,89 @@ def _lab(chosen: argparse.Namespace) -> int:
     target = catalog.find(chosen.slug).notebook if chosen.slug else folder / "index.ipynb"
     command = [sys.executable, "-m", "jupyterlab", f"--notebook-dir={folder}", str(target)]
     return GOOD if subprocess.run(command, check=False).returncode == 0 else FAILED
+
+
+def _data_list(chosen: argparse.Namespace) -> int:
+    from workbench import data
+
+    if chosen.json:
+        return _print_json([data_set.describe() for data_set in data.DATA_SETS])
+    print(f"In {data.cache_folder()} (WORKBENCH_DATA names another folder)")
+    for d in data.DATA_SETS:
+        here = "present" if d.present else "-"
+        print(f"\n{d.name:16} {here:8} {data.size_text(d.size):>12}  {d.method:14} {d.title}")
+        print(f"    license: {d.license}")
+        for file in d.describe()["files"]:
+            recorded = file["recorded_sha256"]
+            unknown = f"{recorded} (recorded)" if recorded else "unknown, recorded on first use"
+            print(f"    {file['url']} ({data.size_text(file['size'])})")
+            print(f"        SHA-256 {file['sha256'] or unknown}")
+    return GOOD
+
+
+def _data_fetch(chosen: argparse.Namespace) -> int:
+    from workbench import data
+
+    data_sets = [data.find(name) for name in chosen.names]
+    try:
+        for d in data_sets:
+            data.fetch(d.name)
+            for file in d.describe()["files"]:
+                first = "" if file["sha256"] else ", trusted and recorded on first use"
+                sha256 = file["sha256"] or file["recorded_sha256"]
+                print(f"{file['path']}  SHA-256 {sha256}{first}")
+    except data.DataError as error:
+        print(f"workbench: {error}", file=sys.stderr)
+        return FAILED
+    except KeyboardInterrupt:
+        print("\nworkbench: interrupted; the same command goes on from there", file=sys.stderr)
+        return INTERRUPTED
+    return GOOD
+
+
+def _data_where(chosen: argparse.Namespace) -> int:
+    from workbench import data
+
+    if not chosen.names:
+        print(data.cache_folder())
+        return GOOD
+    d = data.find(chosen.names)
+    for file in d.files:
+        print(d.path(file))
+    if not d.present:
+        print(f"workbench: absent: `workbench data fetch {d.name}`", file=sys.stderr)
+    return GOOD
+
+
+def _data_clean(chosen: argparse.Namespace) -> int:
+    from workbench import data
+
+    if bool(chosen.names) == chosen.all:
+        raise ValueError("data clean needs names of data sets, or --all, not both")
+    names = [d.name for d in data.DATA_SETS] if chosen.all else chosen.names
+    data_sets = [data.find(name) for name in names]
+    found = {path: size for d in data_sets for path, size in data.held(d).items()}
+    if not found:
+        print("nothing to remove")
+        return GOOD
+    for path, size in found.items():
+        print(f"{path} ({data.size_text(size)})")
+    total = data.size_text(sum(found.values()))
+    if not chosen.yes:
+        try:
+            answer = input(f"Remove these {len(found)} files and free {total}? [y/N] ")
+        except EOFError:
+            answer = ""
+        if answer.strip().lower() not in ("y", "yes"):
+            print("nothing was removed")
+            return GOOD
+    try:
+        freed = sum(data.clean(d) for d in data_sets)
+    except OSError as error:
+        print(f"workbench: cannot remove all: {error}", file=sys.stderr)
+        return FAILED
+    print(f"{data.size_text(freed)} freed")
+    return GOOD
 
 
 def _doctor(chosen: argparse.Namespace) -> int:

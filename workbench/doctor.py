@@ -34,10 +34,11 @@ def examine(out: Path) -> list[Check]:
         _notebooks(),
         _kernel(),
         _write_access(out),
+        _data_cache(),
         _browser(),
     ]
     for extra, module, unlocks in [
-        ("vision", "torchvision", "MNIST for the paper-size cellular digits of neural_cpm"),
+        ("vision", "torchvision", "pretrained networks for rising_attack"),
         ("dev", "pytest", "the tests"),
     ]:
         present = importlib.util.find_spec(module) is not None
@@ -75,6 +76,17 @@ def _write_access(out: Path) -> Check:
             return Check("write access", True, str(out.resolve()))
     except OSError as error:
         return Check("write access", False, f"{folder}: {error.strerror}")
+
+
+def _data_cache() -> Check:
+    from workbench import data
+
+    folder = data.cache_folder()
+    writable = _write_access(folder)
+    present = [d.name for d in data.DATA_SETS if d.present]
+    held = ", ".join(present) or "no data sets yet (workbench data list)"
+    detail = f"{folder}: {held}" if writable.ok else writable.detail
+    return Check("data cache", writable.ok, detail, needed=False)
 
 
 def _browser() -> Check:

@@ -1,19 +1,22 @@
 """Data from outside: the paper's own pictures, and a user's label images.
 
-Nothing is downloaded unless `load_mnist` is called. Every loader ends in frames (n, H, W) with
-identities 0..N and one shared `kind`, as the rest of the method wants them. Format of the authors'
-files: their repository (channel 0 identity, channel 1 kind).
+Nothing is downloaded unless it is asked for (`workbench data fetch`). Loaders of tissue end in
+frames (n, H, W) with identities 0..N and one shared `kind`, as the rest of the method wants them.
+Format of the authors' files: their repository (channel 0 identity, channel 1 kind).
 """
 
 from __future__ import annotations
 
+import gzip
+import struct
+import zlib
 from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from workbench.data import cache_folder
+from workbench.data import files_of
 from workbench.numerics.checks import choice
 
 from ._checks import all_alive, as_frames, as_kind
@@ -24,8 +27,9 @@ FORMATS = ".npz, .npy, .tif, .tiff, .png"
 def load_simulation(path: str | Path) -> tuple[np.ndarray, np.ndarray, int | None]:
     """One simulation in the authors' format: (frames (F, H, W), kind (N + 1,), digit or None).
 
-    The .npz holds `data` (F, 2, H, W) integers and may hold `label`. Raises ValueError if it does
-    not, if a cell changes its kind, or if one has died.
+    The .npz holds `data` (F, 2, H, W) integers and may hold `label`; theirs is the data set
+    "cellular_digit" of the data cache. Raises ValueError if it does not, if a cell changes its
+    kind, or if one has died.
     """
     with np.load(path) as file:
         if "data" not in file:
@@ -111,29 +115,32 @@ def kinds_at(frames: np.ndarray, kinds: np.ndarray) -> np.ndarray:
     return kind
 
 
-def load_mnist(source: str = "torchvision", folder: str | Path | None = None) -> tuple:
-    """The paper's digits, downloaded on this call: (images (10000, 28, 28) in 0..1, labels).
+def load_mnist(part: str = "test", download: bool = False) -> tuple[np.ndarray, np.ndarray]:
+    """The paper's digits: (images (n, 28, 28) float32 in 0..1, labels (n,)).
 
-    The MNIST test set by torchvision (needs the `vision` extra) or scikit-learn's "openml". Hand
-    them to `simulate("digits", n, images=images, labels=labels, **PAPER["digits"])`; ink is >= .5,
-    that is 128 of 255 as in the official code. folder: default is the user's data cache.
+    part: "test" (the paper's, n = 10,000) or "train" (60,000). Hand them to `simulate("digits", n,
+    images=images, labels=labels, **PAPER["digits"])`; ink is >= .5, that is 128 of 255 as in the
+    official code. They come from the data cache: FileNotFoundError says how to get them if they
+    are absent, unless download is True.
     """
-    folder = cache_folder() if folder is None else folder
-    if choice("source", source, ["torchvision", "openml"]) == "torchvision":
-        try:
-            from torchvision.datasets import MNIST
-        except ImportError as error:
-            raise ImportError("torchvision is missing: pip install workbench[vision]") from error
-        test = MNIST(str(folder), train=False, download=True)
-        images, labels = test.data.numpy(), test.targets.numpy()
-    else:
-        from sklearn.datasets import fetch_openml
+    prefix = {"test": "t10k", "train": "train"}[choice("part", part, ["test", "train"])]
+    files = files_of("mnist", download)
+    images = read_idx(files[f"{prefix}-images-idx3-ubyte.gz"])
+    labels = read_idx(files[f"{prefix}-labels-idx1-ubyte.gz"])
+    return images.astype(np.float32) / 255, labels.astype(int)
 
-        values, labels = fetch_openml(
-            "mnist_784", version=1, as_frame=False, return_X_y=True, data_home=str(folder)
-        )
-        images, labels = values[60_000:].reshape(-1, 28, 28), labels[60_000:].astype(int)
-    return images.astype(np.float32) / 255, labels
+
+def read_idx(path: str | Path) -> np.ndarray:
+    """The array of bytes in a gzipped IDX file, the format of MNIST; ValueError if it is none."""
+    try:
+        content = gzip.decompress(Path(path).read_bytes())
+        zeros, kind, n_axes = struct.unpack_from(">HBB", content)
+        if (zeros, kind) != (0, 8):
+            raise ValueError(f"type {kind:#04x}, needed is 0x08: unsigned bytes")
+        shape = struct.unpack_from(f">{n_axes}I", content, 4)
+        return np.frombuffer(content, np.uint8, offset=4 + 4 * n_axes).reshape(shape)
+    except (gzip.BadGzipFile, zlib.error, EOFError, struct.error, ValueError) as error:
+        raise ValueError(f"{path} is no gzipped IDX file ({error})") from None
 
 
 def _read(source: ArrayLike | str | Path) -> np.ndarray:

@@ -1,13 +1,14 @@
 """The user's own model and images: torchvision, timm or any module, and picture files.
 
 Attacks work on images in [0, 1] and want preprocessing inside the model: `wrap_model` puts it
-there. Nothing is downloaded unless `load_model` is called with weights; torchvision, timm and
+there. Nothing is downloaded unless it is asked for (`workbench data fetch`); torchvision, timm and
 foolbox are optional. For testing models that you own or may test.
 """
 
 from __future__ import annotations
 
 import importlib
+import re
 from collections.abc import Sequence
 from difflib import get_close_matches
 from pathlib import Path
@@ -19,6 +20,7 @@ import torch
 from PIL import Image, UnidentifiedImageError
 from torch import Tensor, nn
 
+from workbench.data import DataMissing, files_of
 from workbench.numerics.checks import choice
 
 from ._checks import number, whole
@@ -27,7 +29,7 @@ from .peers import foolbox
 # How pictures are cut for ImageNet networks, as `load_image` takes it.
 PICTURE: dict[str, Any] = {"size": 224, "crop": 0.875, "interpolation": "bilinear"}
 IMAGENET_MEAN, IMAGENET_STD = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
-# The paper's four networks: library, name there, weights.
+# The paper's four networks, data sets of the data cache: library, name there, weights.
 PAPER_MODELS = {
     "resnet50": ("torchvision", "resnet50", "IMAGENET1K_V1"),
     "densenet121": ("torchvision", "densenet121", "IMAGENET1K_V1"),
@@ -100,13 +102,15 @@ def wrap_model(
     return Wrapped(module, mean, std).eval()
 
 
-def load_model(name: str, weights: bool = True) -> Wrapped:
+def load_model(name: str, weights: bool = True, download: bool = False) -> Wrapped:
     """A classifier by name, preprocessing inside, from torchvision or timm.
 
     name: one of the paper's ("resnet50", "densenet121", "vit_base", "deit_base"), or
-    "torchvision/NAME" or "timm/NAME". weights: trained ones, downloaded the first time; False for
-    random ones. Normalization, size, crop and interpolation are those that the library names for
-    the weights. ImportError without the library, OSError when the download fails.
+    "torchvision/NAME" or "timm/NAME". weights: trained ones, or False for random ones. Those of
+    the paper's networks come from the data cache, others from the library, which keeps a cache of
+    its own. download: whether the network may be used; without it, FileNotFoundError says how to
+    get weights that are absent. Normalization, size, crop and interpolation are those that the
+    library names for the weights. ImportError without the library, OSError if a download fails.
     """
     library, given, version = _resolve(name)
     package = _library(library)
@@ -117,13 +121,21 @@ def load_model(name: str, weights: bool = True) -> Wrapped:
         version = version or "DEFAULT"
 
         def build() -> nn.Module:
-            return models.get_model(given, weights=version if weights else None)
+            module = models.get_model(given, weights=version if weights and not file else None)
+            if file:
+                state = torch.load(file, map_location="cpu", weights_only=True)
+                module.load_state_dict(
+                    {_torchvision_key(key): value for key, value in state.items()}
+                )
+            return module
     else:
         _known(name, given, package.list_models(), library)
 
         def build() -> nn.Module:
-            return package.create_model(given, pretrained=weights)
+            overlay = {"file": str(file)} if file else None
+            return package.create_model(given, pretrained=weights, pretrained_cfg_overlay=overlay)
 
+    file = _weights_file(name, download) if weights else None
     try:
         module = build()
     except Exception as error:  # each library and each network error has a type of its own
@@ -131,8 +143,8 @@ def load_model(name: str, weights: bool = True) -> Wrapped:
             raise
         raise OSError(
             f"the weights of {name!r} could not be loaded ({type(error).__name__}: "
-            f"{str(error).splitlines()[0] if str(error) else 'no message'}); they need the network "
-            "the first time. Offline: load_model(name, weights=False), or wrap_model with your own"
+            f"{str(error).splitlines()[0] if str(error) else 'no message'}). Offline: "
+            "load_model(name, weights=False), or wrap_model with your own"
         ) from error
     if library == "timm":
         trained = module.default_cfg
@@ -145,6 +157,23 @@ def load_model(name: str, weights: bool = True) -> Wrapped:
         crop, how = size / whole_side, trained.interpolation.value
     model.picture = {"size": size, "crop": crop, "interpolation": how}
     return model
+
+
+def _weights_file(name: str, download: bool) -> Path | None:
+    """The file with the weights of one of the paper's networks; None for others, if allowed."""
+    if name in PAPER_MODELS:
+        return next(iter(files_of(name, download).values()))
+    if not download:
+        raise DataMissing(
+            f"the weights of {name!r} are not in the data cache: load_model({name!r}, "
+            "download=True) lets its library download them, weights=False does without"
+        )
+    return None
+
+
+def _torchvision_key(key: str) -> str:
+    """The name of a weight today; the file of DenseNet-121 has dots that are no longer allowed."""
+    return re.sub(r"(denselayer\d+\.(?:norm|conv))\.([12])\.", r"\1\2.", key)
 
 
 def _resolve(name: str) -> tuple[str, str, str | None]:
