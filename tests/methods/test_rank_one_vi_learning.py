@@ -73,7 +73,7 @@ def test_fact_f_rank_one_shifts_q_learning_by_a_constant(seed, gamma, rule):
     problem = tables.garnet(6, 2, 3, seed)
     uniforms = np.random.default_rng(seed).random((60, 12))
     plain, *shifted = (
-        learning.Learner(problem, gamma, kind, rule) for kind in ("QL", "R1-QL", "R1-QL, uniform d")
+        learning.Learner(problem, gamma, kind, rule) for kind in ("QL", "R1-QL", "R1-QL (uniform d)")
     )
     for k in range(0, 60, 5):
         plain.advance(uniforms[k : k + 5], k)
@@ -121,7 +121,7 @@ def test_draws_have_the_frequencies_of_the_chain():
 
 def test_runs_repeat_do_not_depend_on_company_and_report_often():
     problem = tables.garnet(6, 2, 3, 0)
-    steps = learning.learn_steps(problem, 0.9, ("QL, rescaled", "R1-QL"), 600, seeds=(3, 4))
+    steps = learning.learn_steps(problem, 0.9, ("QL (rescaled)", "R1-QL"), 600, seeds=(3, 4))
     seen = []
     while True:
         try:
@@ -133,7 +133,7 @@ def test_runs_repeat_do_not_depend_on_company_and_report_often():
     alone = learning.learn(problem, 0.9, ("R1-QL",), 600, seeds=(4,))
     assert (alone["R1-QL"].q[0] == both["R1-QL"].q[1]).all()
     assert both["R1-QL"].errors.shape == (2, len(learning.checkpoints(600)))
-    assert (both["R1-QL"].errors[:, -1] < both["QL, rescaled"].errors[:, 0]).all()
+    assert (both["R1-QL"].errors[:, -1] < both["QL (rescaled)"].errors[:, 0]).all()
     assert (both["R1-QL"].spread <= both["R1-QL"].errors + 1e-12).all()
     assert (both["R1-QL"].seconds >= 0).all()
 
@@ -143,7 +143,7 @@ def test_every_learner_comes_close_to_the_optimum_but_harmonic_q_learning():
     found = learning.learn(problem, gamma, steps=3000, seeds=(0, 1, 2))
     start = np.abs(tables.policy_iteration(problem, gamma)[0]).max()  # of q = 0, about
     for name, result in found.items():
-        limit = 1.0 if name == "QL, harmonic" else 0.1
+        limit = 1.0 if name == "QL (harmonic)" else 0.1
         assert (result.errors[:, -1] < limit * start).all(), name
     assert (found["R1-QL"].wrong[:, -1] <= 1).all()
 

@@ -168,7 +168,7 @@ class Learner:
             _q_learning(*common, self.q, correct, power, self.d)
 
 
-KINDS = ("QL", "SQL", "Zap", "R1-QL", "R1-QL, uniform d")
+KINDS = ("QL", "SQL", "Zap", "R1-QL", "R1-QL (uniform d)")
 
 
 def zap_rate(k: np.ndarray) -> np.ndarray:
@@ -185,12 +185,12 @@ def cumulative(mdp: MDP) -> np.ndarray:
 
 # Name: kind of learner, its step sizes (None: those that the reader chose).
 METHODS: dict[str, tuple[str, str | None]] = {
-    "QL, harmonic": ("QL", "harmonic"),
-    "QL, rescaled": ("QL", "rescaled"),
+    "QL (harmonic)": ("QL", "harmonic"),
+    "QL (rescaled)": ("QL", "rescaled"),
     "SQL": ("SQL", "harmonic"),
     "Zap": ("Zap", "harmonic"),
     "R1-QL": ("R1-QL", None),
-    "R1-QL, uniform d": ("R1-QL, uniform d", None),
+    "R1-QL (uniform d)": ("R1-QL (uniform d)", None),
 }
 
 
@@ -219,34 +219,35 @@ def checkpoints(steps: int, points: int = 60) -> np.ndarray:
 
 
 def learn_steps(
-    mdp: MDP,
+    problems: MDP | Sequence[MDP],
     gamma: float,
     methods: Sequence[str] = tuple(METHODS),
     steps: int = 2000,
     seeds: Sequence[int] = (0,),
     rule: str = "harmonic",
 ) -> Steps[dict[str, Learning]]:
-    """Run learners by name over seeds; all see the same draws of a seed. Data: the result so far.
+    """Run learners by name over seeds; all see the same draws of a seed.
 
-    rule: step sizes of the R1-QL methods. Raises ValueError for unknown names and Zap on too many
-    pairs.
+    problems: one for each seed (equal shapes), or one for all. rule: step sizes of the R1-QL
+    methods. Raises ValueError for unknown names and Zap on too many pairs.
     """
     for name in methods:
         choice("method", name, METHODS)
-    optimum, _, _ = tables.policy_iteration(mdp, gamma)
-    best = tables.action_values(mdp, optimum, gamma)
+    of_seed = [problems] * len(seeds) if isinstance(problems, MDP) else list(problems)
     at = checkpoints(steps)
 
-    def learners() -> dict[str, Learner]:
+    def learners(mdp: MDP) -> dict[str, Learner]:
         return {
             name: Learner(mdp, gamma, METHODS[name][0], METHODS[name][1] or rule)
             for name in methods
         }
 
-    learners()  # complains before anything runs
+    learners(of_seed[0])  # complains before anything runs
 
-    def one(seed: int) -> Steps[dict[str, tuple]]:
-        rng, running = np.random.default_rng(seed), learners()
+    def one(mdp: MDP, seed: int) -> Steps[dict[str, tuple]]:
+        optimum, _, _ = tables.policy_iteration(mdp, gamma)
+        best = tables.action_values(mdp, optimum, gamma)
+        rng, running = np.random.default_rng(seed), learners(mdp)
         rows = {name: [] for name in methods}
         spent = dict.fromkeys(methods, 0.0)
         for k, until in zip([0, *at[:-1]], at, strict=True):
@@ -261,9 +262,8 @@ def learn_steps(
                 rows[name].append(_look(learner.q, best))
         return {name: (np.array(rows[name]), spent[name], running[name].q) for name in methods}
 
-    found = yield from together(
-        [partial(one, seed) for seed in seeds], os.cpu_count(), [f"seed {seed}" for seed in seeds]
-    )
+    jobs = [partial(one, *pair) for pair in zip(of_seed, seeds, strict=True)]
+    found = yield from together(jobs, os.cpu_count(), [f"seed {seed}" for seed in seeds])
     result = {}
     for name in methods:
         rows, spent, q = zip(*(seed[name] for seed in found), strict=True)
@@ -280,6 +280,8 @@ def _look(q: np.ndarray, best: np.ndarray) -> tuple[float, float, int]:
     return np.abs(off).max(), (off.max() - off.min()) / 2, int(wrong.sum())
 
 
-def learn(mdp: MDP, gamma: float, *rest: Any, **options: Any) -> dict[str, Learning]:
+def learn(
+    problems: MDP | Sequence[MDP], gamma: float, *rest: Any, **options: Any
+) -> dict[str, Learning]:
     """`learn_steps` with the same arguments, run to the end."""
-    return run(learn_steps(mdp, gamma, *rest, **options))
+    return run(learn_steps(problems, gamma, *rest, **options))

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 import numpy as np
@@ -202,7 +202,7 @@ def anchored_value_iteration(mdp: MDP, gamma: float, v: np.ndarray) -> Planner:
 PLANNERS: dict[str, Callable[..., Planner]] = {
     "VI": value_iteration,
     "R1-VI": rank_one_value_iteration,
-    "R1-VI, uniform d": partial(rank_one_value_iteration, d_mode="uniform"),
+    "R1-VI (uniform d)": partial(rank_one_value_iteration, d_mode="uniform"),
     "midpoint": midpoint,
     "NVI": nesterov_value_iteration,
     "AVI-1": partial(anderson_value_iteration, memory=1),
@@ -221,7 +221,8 @@ class Plan:
     seconds (K + 1,): CPU time of this process, without the bookkeeping; wrong (K + 1,): states
     whose greedy action is not optimal (ties aside); values (K + 1, n) and d (K + 1, n; NaN where
     there is none) if kept.
-    iterations: the first k with an error of at most the tolerance, None if it was not reached.
+    iterations: the first k with an error of at most the tolerance, None if it was not reached;
+    extrapolated: that k follows from the last error and the contraction by gamma, not from a run.
     """
 
     name: str
@@ -230,6 +231,7 @@ class Plan:
     seconds: np.ndarray
     wrong: np.ndarray
     iterations: int | None
+    extrapolated: bool = False
     values: np.ndarray | None = None
     d: np.ndarray | None = None
 
@@ -269,9 +271,21 @@ def plan(
     planner.close()
     errors, operators, seconds, wrong = np.array(rows).T
     return Plan(
-        name, errors, operators, seconds, wrong, reached,
-        np.array(values) if keep else None, np.array(ds) if keep else None,
+        name, errors, operators, seconds, wrong.astype(int), reached,
+        values=np.array(values) if keep else None, d=np.array(ds) if keep else None,
     )  # fmt: skip
+
+
+def extrapolated(plan: Plan, gamma: float, tolerance: float) -> Plan:
+    """A plan of VI that stopped early, with the iterations that its error has yet to fall.
+
+    VI's last error is a constant over states (up to gamma |lambda_2|, long gone) that falls by
+    gamma in each iteration.
+    """
+    if plan.iterations is not None:
+        return plan
+    more = np.ceil(np.log(tolerance / plan.errors[-1]) / np.log(gamma))
+    return replace(plan, iterations=len(plan.errors) - 1 + int(more), extrapolated=True)
 
 
 def optimal_actions(mdp: MDP, optimum: np.ndarray, gamma: float) -> np.ndarray:
