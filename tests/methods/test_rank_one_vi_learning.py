@@ -73,7 +73,8 @@ def test_fact_f_rank_one_shifts_q_learning_by_a_constant(seed, gamma, rule):
     problem = tables.garnet(6, 2, 3, seed)
     uniforms = np.random.default_rng(seed).random((60, 12))
     plain, *shifted = (
-        learning.Learner(problem, gamma, kind, rule) for kind in ("QL", "R1-QL", "R1-QL (uniform d)")
+        learning.Learner(problem, gamma, kind, rule)
+        for kind in ("QL", "R1-QL", "R1-QL (uniform d)")
     )
     for k in range(0, 60, 5):
         plain.advance(uniforms[k : k + 5], k)
