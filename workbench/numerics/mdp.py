@@ -16,6 +16,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import ArrayLike
 from scipy import sparse
+from scipy.linalg import lapack
 
 from .checks import choice
 
@@ -167,6 +168,24 @@ def _csr_backup(indptr, indices, data, R, gamma, v, t, policy):
 
 
 @njit(cache=True, nogil=True)
+def _csr_backup_push(indptr, indices, data, R, gamma, v, d, t, policy, out):
+    n, m = R.shape
+    out[:] = 0.0
+    for s in range(n):
+        best, chosen = -np.inf, 0
+        for a in range(m):
+            total = 0.0
+            for k in range(indptr[s * m + a], indptr[s * m + a + 1]):
+                total += data[k] * v[indices[k]]
+            q = R[s, a] + gamma * total
+            if q > best:
+                best, chosen = q, a
+        t[s], policy[s] = best, chosen
+        for k in range(indptr[s * m + chosen], indptr[s * m + chosen + 1]):
+            out[indices[k]] += d[s] * data[k]
+
+
+@njit(cache=True, nogil=True)
 def _greedy(q, t, policy):
     for s in range(q.shape[0]):
         best, chosen = q[s, 0], 0
@@ -220,6 +239,19 @@ def push(mdp: MDP, policy: np.ndarray, d: np.ndarray) -> np.ndarray:
     return out
 
 
+def bellman_push(
+    mdp: MDP, v: np.ndarray, gamma: float, d: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """`bellman` of v, and d (n,) one step later under its greedy policy, in one pass over P."""
+    if not mdp.is_sparse:
+        t, policy = bellman(mdp, v, gamma)
+        return t, policy, push(mdp, policy, d)
+    t, policy, out = np.empty(mdp.n), np.empty(mdp.n, np.int64), np.empty(mdp.n)
+    P = mdp.P
+    _csr_backup_push(P.indptr, P.indices, P.data, mdp.R, gamma, v, d, t, policy, out)
+    return t, policy, out
+
+
 def chain(mdp: MDP, policy: np.ndarray) -> tuple[np.ndarray | sparse.csr_array, np.ndarray]:
     """Transition matrix (n, n), dense or CSR as P is, and rewards (n,) of a policy (n,)."""
     states = np.arange(mdp.n)
@@ -261,6 +293,11 @@ def policy_iteration(
 def stationary_distribution(P: ArrayLike) -> np.ndarray:
     """d (n,) with d P = d of a dense chain (n, n); of several, the one of least norm."""
     P = np.asarray(P, float)
+    # With one recurrent class this matrix is regular; with several a pivot is zero but for rounding.
+    factors = lapack.dgetrf(np.eye(len(P)) - P.T + 1.0)
+    if np.abs(np.diag(factors[0])).min() > 1e-9:
+        d = np.maximum(lapack.dgetrs(*factors[:2], np.ones(len(P)))[0], 0)
+        return d / d.sum()
     equations = np.vstack([P.T - np.eye(len(P)), np.ones(len(P))])
     d = np.linalg.lstsq(equations, np.eye(1, len(P) + 1, len(P))[0], rcond=None)[0]
     d = np.maximum(d, 0)

@@ -84,17 +84,23 @@ def rank_one_value_iteration(
     d = _distribution(d, mdp.n)
     if d_mode == "point":
         d = np.eye(1, mdp.n)[0]
-    operators, factor, used = 0, gamma / (1 - gamma), None
+    operators, factor, used, before = 0, gamma / (1 - gamma), None, None
+    moving = d_mode == "power" and power_steps > 0
     while True:
-        t, policy = bellman(mdp, v, gamma)
+        if moving:
+            t, policy, pushed = tables.bellman_push(mdp, v, gamma, d)
+        else:
+            t, policy = bellman(mdp, v, gamma)
         yield Iterate(v, policy, operators, used)
-        if d_mode == "power":
-            for _ in range(power_steps):
+        if moving:
+            d = pushed / pushed.sum()  # rounding only
+            for _ in range(power_steps - 1):
                 d = tables.push(mdp, policy, d)
-                d = d / d.sum()  # rounding only
-        elif d_mode == "exact":
+                d /= d.sum()
+        elif d_mode == "exact" and not np.array_equal(policy, before):
             P, _ = tables.chain(mdp, policy)
             d = tables.stationary_distribution(P.toarray() if sparse.issparse(P) else P)
+            before = policy
         v, used, operators = t + factor * (d @ (t - v)), d, operators + 1
 
 
