@@ -96,5 +96,7 @@ def test_the_wheel_carries_notebooks_templates_and_scripts(tmp_path):
     (wheel,) = tmp_path.glob("*.whl")
     names = zipfile.ZipFile(wheel).namelist()
     assert "workbench/_notebooks/neural_cpm.ipynb" in names
+    assert "workbench/_notebooks/results/neural_cpm.json" in names
+    assert "workbench/launcher.svg" in names
     assert "workbench/templates/report.html" in names
     assert "workbench/widgets/lattice_view.js" in names
