@@ -2,6 +2,7 @@
 
 import gzip
 import hashlib
+import io
 import json
 import os
 import re
@@ -319,6 +320,20 @@ def test_a_part_that_was_complete_or_too_long_is_dealt_with(toy, cache, server, 
     assert len(server.asked) == (2 if extra else 0)
 
 
+def test_a_terminal_sees_a_bar_that_starts_at_what_was_kept(toy, cache, server, monkeypatch):
+    class Terminal(io.StringIO):
+        def isatty(self):
+            return True
+
+    (cache / "toy").mkdir(parents=True)
+    (cache / "toy" / "toy.gz.part").write_bytes(CONTENT[:HALF])
+    monkeypatch.setattr(sys, "stderr", Terminal())
+    data.fetch("toy")
+    shown = sys.stderr.getvalue()
+    assert "toy.gz:  50%" in shown and "200k/400k" in shown
+    assert "toy.gz: 100%" in shown and "400k/400k" in shown
+
+
 # Whole or not at all
 
 SCRIPT = """
@@ -501,7 +516,7 @@ def test_clean_says_what_it_frees_asks_and_removes_only_its_own(
     asked = []
     monkeypatch.setattr("builtins.input", lambda question: asked.append(question) or "y")
     code, out, _ = run(capsys, "clean", "toy")
-    assert asked == ["Remove these 2 files and free 0.4 MB? [y/N] "]
+    assert asked == ["Remove what is listed and free 0.4 MB? [y/N] "]
     assert code == 0 and out.endswith("0.4 MB freed\n")
     assert others(cache / "toy") == ["notes.txt"] and not toy.present
     assert notes.exists() and weights.exists()

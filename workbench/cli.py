@@ -367,7 +367,7 @@ def _data_clean(chosen: argparse.Namespace) -> int:
     total = data.size_text(sum(found.values()))
     if not chosen.yes:
         try:
-            answer = input(f"Remove these {len(found)} files and free {total}? [y/N] ")
+            answer = input(f"Remove what is listed and free {total}? [y/N] ")
         except EOFError:
             answer = ""
         if answer.strip().lower() not in ("y", "yes"):
