@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from ucbvi_reference import Reference
 
 from workbench import steps as work
-from workbench.methods.ucbvi_constants import learning, problems
+from workbench.methods.ucbvi_constants import limits, problems
 from workbench.methods.ucbvi_constants.bonuses import ALGORITHMS, OURS, PAPER
 from workbench.methods.ucbvi_constants.learning import Learner, learn, learn_steps
 from workbench.numerics.mdp import (
@@ -331,6 +331,6 @@ def test_a_random_start_is_refused_and_an_npz_is_read(tmp_path):
 
 
 def test_the_largest_work_is_allowed_and_a_little_more_is_not():
-    learning.check_work(100, 100, 50, 1000)
+    limits.check_work(100, 100, 50, 1000)
     with pytest.raises(ValueError, match="at most K = 1000"):
-        learning.check_work(100, 100, 50, 1001)
+        limits.check_work(100, 100, 50, 1001)

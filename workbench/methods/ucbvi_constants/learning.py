@@ -21,11 +21,10 @@ from workbench.steps import Step, Steps, run
 from . import _engine
 from ._engine import Memory, Problem, Records, Rules
 from .bonuses import ALGORITHMS, BERNSTEIN, C1, C3, LEADING, Sizes, rare
+from .limits import check_work
 
 TIES = ("first", "random")
 MOST_RECORDS, MOST_SNAPSHOTS = 1000, 200
-LARGEST_WORK = 5e10  # S^2 A H K of one run
-SECONDS_PER_WORK = 1.7e-8  # of BF on one core
 CHUNK_S = 0.1  # between two reports
 
 
@@ -87,17 +86,6 @@ def spaced(K: int, most: int, linear: bool = True) -> np.ndarray:
     logarithmic = np.geomspace(1, K, most // 2 if linear else most)
     even = np.linspace(1, K, most - most // 2) if linear else []
     return np.unique(np.concatenate([logarithmic, even]).round().astype(np.int64))
-
-
-def check_work(S: int, A: int, H: int, K: int, what: str = "one run") -> None:
-    """ValueError, with the estimated minutes, above S^2 A H K = 5e10."""
-    work = S**2 * A * H * K
-    if work > LARGEST_WORK:
-        raise ValueError(
-            f"S^2 A H K = {work:.1e} would take {what} about {work * SECONDS_PER_WORK / 60:.0f} "
-            f"minutes: allowed are {LARGEST_WORK:.0e}, so with these sizes at most K = "
-            f"{int(LARGEST_WORK // (S**2 * A * H))}"
-        )
 
 
 def check_problem(mdp: MDP, start: int | None = None) -> int:
@@ -269,9 +257,8 @@ def learn_steps(mdp: MDP, algorithm: str = "BF-I", **options: Any) -> Steps[Run]
         took = time.perf_counter() - before
         # Chunks grow to a tenth of a second, however long the first call compiles.
         chunk = max(1, min(4 * chunk, int(chunk * CHUNK_S / max(took, 1e-6))))
-        if learner.played < learner.K:
-            done = learner.played / learner.K
-            yield Step(done, f"{learner.played} of {learner.K} episodes", learner.result())
+        done = learner.played / learner.K
+        yield Step(done, f"{learner.played} of {learner.K} episodes", learner.result())
     return learner.result()
 
 
