@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import partial
+from typing import Any
 
 import numpy as np
 from scipy import sparse
@@ -304,6 +305,47 @@ def error_bound(before: np.ndarray, value: np.ndarray, gamma: float) -> float:
     """gamma / (1 - gamma) sp(v_k - v_{k-1}) of VI or R1-VI iterates: a stopping rule (fact C)."""
     change = value - before
     return gamma / (1 - gamma) * float(change.max() - change.min())
+
+
+@dataclass(frozen=True)
+class Solution:
+    """value (n,) within `bound` of the optimum, a greedy policy (n,) of it, iterations spent."""
+
+    value: np.ndarray
+    policy: np.ndarray
+    iterations: int
+    bound: float
+
+
+def solve(
+    mdp: MDP,
+    gamma: float,
+    tolerance: float = 1e-6,
+    start: np.ndarray | None = None,
+    most: int = 100_000,
+    **options: Any,
+) -> Solution:
+    """R1-VI until its computable error bound (fact C) is at most `tolerance`.
+
+        solve(garnet(300, 5, 10), 0.99).value  # (300,)
+
+    start: (n,), zeros by default. options: of `rank_one_value_iteration`. Raises ValueError for a
+    bad gamma or d, RuntimeError after `most` iterations.
+    """
+    tables.discount(gamma)
+    start = np.zeros(mdp.n) if start is None else np.asarray(start, float)
+    planner = rank_one_value_iteration(mdp, gamma, start, **options)
+    before = next(planner).value
+    for k in range(1, most + 1):
+        iterate = next(planner)
+        bound = error_bound(before, iterate.value, gamma)
+        if bound <= tolerance:
+            return Solution(iterate.value, iterate.policy, k, bound)
+        before = iterate.value
+    raise RuntimeError(
+        f"R1-VI is within {bound:.2g} after {most} iterations, not within {tolerance:g}: "
+        "rounding, a periodic chain or several recurrent classes"
+    )
 
 
 def gain_matrices(P: np.ndarray, d: np.ndarray, gamma: float) -> dict[str, np.ndarray]:
