@@ -56,3 +56,22 @@ def small_study(**changes):
     from workbench.methods.neural_cpm.study import run
 
     return run(small_parameters(**changes), progress=False)
+
+
+def write_sweep(out, points, claims_at, failed=()):
+    """A finished sweep in folder `out` without running it: `claims_at(parameters)` are measured."""
+    from workbench import results, sweep_store
+
+    store = sweep_store.Store(out)
+    manifest = {**sweep_store.manifest_of(points), "versions": results.versions()}
+    store.write(sweep_store.MANIFEST, sweep_store.to_json(manifest))
+    for number, point in enumerate(points):
+        folder = f"points/{point.name}"
+        if number in failed:
+            store.write(f"{folder}/{sweep_store.ERROR}", b"cell 3 failed: ValueError: a < b\n\nall")
+            continue
+        study = results.Study(point.parameters, claims_at(point.parameters), {"rmse": 1.5})
+        record = {**results.to_record(study), "report_seconds": 20.0 + number}
+        store.write(f"{folder}/{points.slug}.html", f"<h1>report {number}</h1>".encode())
+        store.write(f"{folder}/{points.slug}.json", sweep_store.to_json(record))
+    return store

@@ -67,6 +67,29 @@ def parser() -> argparse.ArgumentParser:
     report.add_argument("--show-code", action="store_true", help="keep the code in the HTML")
     report.add_argument("--timeout", type=_seconds, metavar="S", help="stop after S seconds")
 
+    sweep = verb("sweep", _sweep, "Run a report for each point of a grid of parameters.", True)
+    sweep.add_argument("slug", metavar="SLUG")
+    sweep.add_argument(
+        "-g", "--grid", action="append", default=[], metavar="NAME=VALUES",
+        help="values of one parameter: V1,V2,... or low:high:count[:log]; may be repeated",
+    )  # fmt: skip
+    sweep.add_argument("--seeds", type=int, default=1, metavar="N", help="seeds at each point")
+    sweep.add_argument("--preset", default="default", metavar="NAME", help="quick, default, full")
+    sweep.add_argument(
+        "-p", "--parameter", nargs=2, action="append", default=[], metavar=("NAME", "VALUE"),
+        help="set one parameter at all points; may be repeated",
+    )  # fmt: skip
+    sweep.add_argument("-f", "--file", metavar="FILE.yaml", help="parameters as a YAML mapping")
+    where = sweep.add_mutually_exclusive_group()
+    where.add_argument("--workers", type=int, metavar="N", help="processes on this machine")
+    where.add_argument("--scheduler", metavar="ADDRESS", help="a dask scheduler, tcp://HOST:PORT")
+    sweep.add_argument(
+        "--out", metavar="DIR", help="folder or address (s3://, gs:// ...); default: sweeps/SLUG"
+    )
+    sweep.add_argument("--resume", action="store_true", help="run only what is missing or failed")
+    sweep.add_argument("--dry-run", action="store_true", help="say what it would run and cost")
+    sweep.add_argument("--timeout", type=_seconds, metavar="S", help="stop a point after S seconds")
+
     score = verb("scorecard", _scorecard, "The claims of all methods and their verdicts.", True)
     score.add_argument(
         "folder", nargs="?", metavar="DIR",
@@ -200,6 +223,11 @@ def _show(chosen: argparse.Namespace) -> int:
 
 def _chosen_parameters(chosen: argparse.Namespace) -> Parameters:
     """Preset, then the file, then -p: later ones win."""
+    return _parameters_class(chosen.slug).preset(chosen.preset, **_changes(chosen))
+
+
+def _changes(chosen: argparse.Namespace) -> dict[str, Any]:
+    """What the file and -p set."""
     declared = _parameters_class(chosen.slug)
     changes: dict[str, Any] = {}
     if chosen.file:
@@ -216,7 +244,7 @@ def _chosen_parameters(chosen: argparse.Namespace) -> Parameters:
             raise ValueError(f"{chosen.file} must be a mapping 'name: value', one per line")
         changes.update((str(k), declared.parse(str(k), v)) for k, v in found.items())
     changes.update((name, declared.parse(name, text)) for name, text in chosen.parameter)
-    return declared.preset(chosen.preset, **changes)
+    return changes
 
 
 def _report(chosen: argparse.Namespace) -> int:
@@ -250,6 +278,65 @@ def _report(chosen: argparse.Namespace) -> int:
     print(claims_of(read_json(made.results)))
     for kind, path in paths.items():
         print(f"{kind:9} {path}")
+    return GOOD
+
+
+def _sweep(chosen: argparse.Namespace) -> int:
+    if chosen.workers is not None and chosen.workers < 1:
+        raise ValueError(f"--workers {chosen.workers} is not allowed: at least 1")
+    from workbench import grids
+
+    declared = _parameters_class(chosen.slug)
+    changes, grid = _changes(chosen), grids.parse(declared, chosen.grid)
+    points = grids.points(chosen.slug, grid, chosen.seeds, chosen.preset, **changes)
+    if points[0].parameters.caution():
+        print(f"workbench: note: {points[0].parameters.caution()}", file=sys.stderr)
+    from workbench import steps, sweeps
+
+    out = chosen.out or f"sweeps/{points.slug}"
+    where = {"workers": chosen.workers, "scheduler": chosen.scheduler, "resume": chosen.resume}
+    if chosen.dry_run:
+        plan = sweeps.expected(points, out, **where)
+        return _print_json(plan) if chosen.json else _print_plan(points, plan)
+    try:
+        # The time left is in the message: that of the bar knows nothing of points side by side.
+        with (
+            steps.termination_as_interrupt(),
+            steps.Progress(points.slug, remaining=False) as progress,
+        ):
+            work = sweeps.sweep_steps(points, out, timeout_s=chosen.timeout, **where)
+            made = steps.run(work, progress)
+    except steps.Cancelled:
+        finished = len(sweeps.Store(out).points_with(f"{points.slug}.json"))
+        print(
+            f"\nworkbench: interrupted; {finished} of {len(points)} points are finished and kept: "
+            "the same command with --resume goes on",
+            file=sys.stderr,
+        )
+        return INTERRUPTED
+    if chosen.json:
+        _print_json(vars(made))
+    else:
+        print(f"{len(points)} points: {made.finished} done, {len(made.failed)} failed")
+        for kind in ("index", "parquet", "csv"):
+            print(f"{kind:9} {getattr(made, kind)}")
+    for name, error in made.failed.items():
+        print(f"workbench: failed: {name}: {error}", file=sys.stderr)
+    return FAILED if made.failed else GOOD
+
+
+def _print_plan(points: Any, plan: dict[str, Any]) -> int:
+    print(points.words())
+    for point in points:
+        print(f"  {point.name}{'' if point.name in plan['left'] else '  (finished)'}")
+    print(f"{len(plan['left'])} of {len(points)} points to run, {plan['workers']} side by side")
+    if plan["seconds"] is None:
+        print(f"time and cost unknown: the method says nothing of its preset {points.preset}")
+    else:
+        print(
+            f"expected: {plan['seconds'] / 60:.1f} min, {plan['core_hours']:.2g} core-hours "
+            f"({plan['seconds_each']:.0f} s a point, {plan['basis']})"
+        )
     return GOOD
 
 

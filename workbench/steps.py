@@ -164,11 +164,12 @@ def termination_as_interrupt() -> Iterator[None]:
 class Progress:
     """A progress bar to hand to `run` as `on_step`; use as a context manager.
 
-    In a notebook it is one display that stays in the saved output; in a terminal a tqdm bar.
+    In a notebook it is one display that stays in the saved output; in a terminal a tqdm bar, with
+    its estimate of the time left unless not `remaining`.
     """
 
-    def __init__(self, title: str = "", min_interval_s: float = 0.1):
-        self.title, self.min_interval_s = title, min_interval_s
+    def __init__(self, title: str = "", min_interval_s: float = 0.1, remaining: bool = True):
+        self.title, self.min_interval_s, self.remaining = title, min_interval_s, remaining
         self._handle = self._bar = None
         self._start = self._shown = 0.0
 
@@ -189,7 +190,7 @@ class Progress:
             self._handle.update(self._bundle(step), raw=True)
         else:
             if self._bar is None:
-                self._bar = _terminal_bar(self.title)
+                self._bar = _terminal_bar(self.title, self.remaining)
             self._bar.set_postfix_str(step.message[:60], refresh=False)
             self._bar.update(100 * step.done - self._bar.n)
 
@@ -219,10 +220,11 @@ class Progress:
         return {"text/html": bar, "text/plain": text, PROGRESS_MIME: note}
 
 
-def _terminal_bar(title: str) -> Any:
+def _terminal_bar(title: str, remaining: bool) -> Any:
     from tqdm import tqdm
 
-    form = "{desc}: {percentage:3.0f}%|{bar}| {elapsed}<{remaining}{postfix}"
+    left = "<{remaining}" if remaining else ""
+    form = f"{{desc}}: {{percentage:3.0f}}%|{{bar}}| {{elapsed}}{left}{{postfix}}"
     return tqdm(total=100, desc=title, file=sys.stderr, bar_format=form)
 
 
