@@ -293,7 +293,7 @@ def policy_iteration(
 def stationary_distribution(P: ArrayLike) -> np.ndarray:
     """d (n,) with d P = d of a dense chain (n, n); of several, the one of least norm."""
     P = np.asarray(P, float)
-    # With one recurrent class this matrix is regular; with several a pivot is zero but for rounding.
+    # Regular with one recurrent class; with several a pivot is zero but for rounding.
     factors = lapack.dgetrf(np.eye(len(P)) - P.T + 1.0)
     if np.abs(np.diag(factors[0])).min() > 1e-9:
         d = np.maximum(lapack.dgetrs(*factors[:2], np.ones(len(P)))[0], 0)
@@ -304,9 +304,18 @@ def stationary_distribution(P: ArrayLike) -> np.ndarray:
     return d / d.sum()
 
 
-def eigenvalues(P: ArrayLike) -> np.ndarray:
-    """Eigenvalues of a dense chain (n, n), complex, by falling modulus: the first is 1."""
-    found = np.linalg.eigvals(np.asarray(P, float)).astype(complex)
+def eigenvalues(P: ArrayLike, leading: int | None = None) -> np.ndarray:
+    """Eigenvalues of a dense chain (n, n), complex, by falling modulus: the first is 1.
+
+    leading: only about so many, the largest, by Arnoldi's method.
+    """
+    if leading is None:
+        found = np.linalg.eigvals(np.asarray(P, float)).astype(complex)
+    else:
+        start = np.random.default_rng(0).random(len(P))  # the answer repeats
+        found = sparse.linalg.eigs(
+            sparse.csr_array(P), leading, v0=start, return_eigenvectors=False, maxiter=20 * len(P)
+        )
     # Of several with modulus 1, the eigenvalue 1 itself comes first.
     order = np.lexsort((np.abs(found - 1), -np.round(np.abs(found), 12)))
     return found[order]

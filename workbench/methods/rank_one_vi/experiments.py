@@ -8,9 +8,10 @@ failure modes and real networks, and learning. What the numbers mean for the cla
 from __future__ import annotations
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
@@ -26,8 +27,8 @@ from .planning import (
     bracket,
     error_bound,
     extrapolated,
+    growing,
     optimal_actions,
-    plan,
     rank_one_value_iteration,
     value_iteration,
 )
@@ -39,23 +40,29 @@ KEPT = 80  # first iterates whose values are kept for pictures
 BRANCHING, RATE_STATES = (2, 3, 5, 10, 20, 50), 100
 RATE_RANGE = (1e-11, 1e-3)  # errors between which the local rate is fitted
 SWEPT = ("VI", "NVI", "AVI-1", "AVI-5", "R1-VI", "R1-VI (uniform d)", "midpoint", "PI")
+SLOWEST = ("PI", "R1-VI", "AVI-5", "midpoint", "R1-VI (uniform d)", "MPI-20", "AVI-1", "NVI",
+           "anchored VI", "VI")  # fmt: skip
+MANY, LEADING = 600, 30  # states for which all eigenvalues take seconds; how many are found then
 SLOW = 0.995  # above this discount, the slow planners are left out of the sweep
 FAST = ("VI", "AVI-5", "R1-VI", "R1-VI (uniform d)", "midpoint", "PI")
 
 
 def problem(p: Parameters) -> MDP:
     """The MDP that the hyperparameters describe."""
+    return tables.teleport(without_teleport(p), p.teleport)
+
+
+def without_teleport(p: Parameters) -> MDP:
+    """The same before any probability is given to a uniform draw."""
     if p.family == "npz":
-        found = tables.load_npz(p.file)
-    elif p.family == "garnet":
-        found = tables.garnet(p.n, p.m, p.b, p.seed)
-    elif p.family == "graph6":
-        found = tables.graph6()
-    elif p.family in tables.NETWORKS:
-        found = tables.network(p.family)
-    else:
-        found = tables.gymnasium_table(p.family, p.closure)
-    return tables.teleport(found, p.teleport)
+        return tables.load_npz(p.file)
+    if p.family == "garnet":
+        return tables.garnet(p.n, p.m, p.b, p.seed)
+    if p.family == "graph6":
+        return tables.graph6()
+    if p.family in tables.NETWORKS:
+        return tables.network(p.family)
+    return tables.gymnasium_table(p.family, p.closure)
 
 
 @dataclass(frozen=True)
@@ -69,29 +76,43 @@ class Solved:
     best: np.ndarray
 
     @cached_property
+    def chain(self) -> np.ndarray:
+        """(n, n) transition matrix of the optimal policy."""
+        P, _ = tables.chain(self.mdp, self.policy)
+        return P.toarray() if self.mdp.is_sparse else P
+
+    @cached_property
     def eigenvalues(self) -> np.ndarray:
-        """Of the chain of the optimal policy, (n,) complex, the first is 1."""
-        P, _ = tables.chain(self.mdp.dense(), self.policy)
-        return tables.eigenvalues(P)
+        """Of that chain, (n,) complex, the first is 1; above `MANY` states the leading ones."""
+        return tables.eigenvalues(self.chain, LEADING if self.mdp.n > MANY else None)
 
     @cached_property
     def stationary(self) -> np.ndarray:
-        """(n,) stationary distribution of the optimal policy's chain."""
-        return tables.stationary_distribution(tables.chain(self.mdp.dense(), self.policy)[0])
+        """(n,) stationary distribution of that chain."""
+        return tables.stationary_distribution(self.chain)
 
     @property
     def rate(self) -> float:
         """gamma |lambda_2|."""
         return self.gamma * float(abs(self.eigenvalues[1])) if self.mdp.n > 1 else 0.0
 
-    def follow(self, name: str, tolerance: float, **options) -> Plan:
-        """Run a planner by name from v = 0; the tail of VI is extrapolated."""
-        planner = PLANNERS[name](self.mdp, self.gamma, np.zeros(self.mdp.n))
-        most = options.pop("most", MOST)
-        found = plan(
-            planner, self.optimum, self.best, name=name, tolerance=tolerance, most=most, **options
-        )
-        return extrapolated(found, self.gamma, tolerance) if name == "VI" else found
+    def growing(
+        self, name: str, tolerance: float, p: Parameters | None = None, **options: Any
+    ) -> Iterator[Plan]:
+        """A planner by name from v = 0; R1-VI with the d of `p`. The tail of VI is extrapolated."""
+        more = {"power_steps": p.power_steps, "d_mode": p.d_mode} if p and name == "R1-VI" else {}
+        planner = PLANNERS[name](self.mdp, self.gamma, np.zeros(self.mdp.n), **more)
+        options = {"most": MOST, **options}
+        for found in growing(
+            planner, self.optimum, self.best, name=name, tolerance=tolerance, **options
+        ):
+            ended = name == "VI" and len(found.errors) > options["most"]
+            yield extrapolated(found, self.gamma, tolerance) if ended else found
+
+    def follow(self, name: str, tolerance: float, **options: Any) -> Plan:
+        """`growing` with the same arguments, run to the end."""
+        *_, last = self.growing(name, tolerance, **options)
+        return last
 
 
 def solve(mdp: MDP, gamma: float) -> Solved:
@@ -110,36 +131,36 @@ class Comparison:
     high: np.ndarray
 
 
-def own_planner(p: Parameters, solved: Solved):
-    """R1-VI as the hyperparameters want it, from v = 0."""
-    return rank_one_value_iteration(
-        solved.mdp, solved.gamma, np.zeros(solved.mdp.n), p.power_steps, p.d_mode
-    )
-
-
 def comparison_steps(p: Parameters) -> Steps[Comparison]:
-    """The reader's own MDP under the chosen planners, from v = 0."""
+    """The reader's own MDP under the chosen planners, from v = 0; data: the comparison so far."""
     yield Step(0.0, "exact solution")
     solved = solve(problem(p), p.gamma)
-    plans = {}
-    for number, name in enumerate(p.methods):
-        yield Step(number / len(p.methods), name)
-        if name == "R1-VI":
-            plans[name] = plan(
-                own_planner(p, solved), solved.optimum, solved.best, name=name, tolerance=p.tol,
-                most=MOST, keep=KEPT, beyond=10,
-            )  # fmt: skip
-        else:
-            plans[name] = solved.follow(name, p.tol, keep=KEPT)
-    values = [
-        iterate.value
-        for iterate in itertools.islice(
-            value_iteration(solved.mdp, p.gamma, np.zeros(solved.mdp.n)), KEPT
-        )
-    ]
-    bounds = [bracket(*pair, p.gamma) for pair in itertools.pairwise(values)]
+    made = Comparison(solved, {}, *brackets(solved))
+    yield from curves_steps(made, p)
+    return made
+
+
+def brackets(solved: Solved, iterates: int = KEPT) -> tuple[np.ndarray, np.ndarray]:
+    """MacQueen's bounds low, high (iterates - 1, n) from value iteration, for k = 1, 2, ..."""
+    plain = value_iteration(solved.mdp, solved.gamma, np.zeros(solved.mdp.n))
+    values = [iterate.value for iterate in itertools.islice(plain, iterates)]
+    bounds = [bracket(*pair, solved.gamma) for pair in itertools.pairwise(values)]
     low, high = (np.array(side) for side in zip(*bounds, strict=True))
-    return Comparison(solved, plans, low, high)
+    return low, high
+
+
+def curves_steps(made: Comparison, p: Parameters) -> Steps[None]:
+    """Fill in the curves of the chosen planners, those that are slow last."""
+    names = sorted(p.methods, key=SLOWEST.index)
+    for number, name in enumerate(names):
+        beyond = 10 if name == "R1-VI" else 0
+        for so_far in made.solved.growing(name, p.tol, p, keep=KEPT, beyond=beyond):
+            made.plans[name] = so_far
+            share = min(1.0, len(so_far.errors) / MOST)
+            yield Step(
+                (number + share) / len(names), f"{name}, {len(so_far.errors) - 1} iterations", made
+            )
+    made.plans = {name: made.plans[name] for name in p.methods}
 
 
 @dataclass(frozen=True)
@@ -333,6 +354,12 @@ def learning_steps(p: Parameters) -> Steps[dict[tuple[str, float], dict[str, lea
             problems[name], gamma, steps=p.ql_steps, seeds=seeds, rule=p.step_rule
         )
         at, end = number / len(runs), (number + 1) / len(runs)
-        found[name, gamma] = yield from part(steps, at, end, f"{name}, discount {gamma:g}")
+
+        def so_far(partial: dict[str, learning.Learning], key: tuple = (name, gamma)) -> dict:
+            return {**found, key: partial}
+
+        found[name, gamma] = yield from part(
+            steps, at, end, f"{name}, discount {gamma:g}", data=so_far
+        )
         yield Step(end, f"{name}, discount {gamma:g}", dict(found))
     return found

@@ -229,7 +229,8 @@ def learn_steps(
     """Run learners by name over seeds; all see the same draws of a seed.
 
     problems: one for each seed (equal shapes), or one for all. rule: step sizes of the R1-QL
-    methods. Raises ValueError for unknown names and Zap on too many pairs.
+    methods. Data of a step: the result so far. Raises ValueError for unknown names and for Zap on
+    too many pairs.
     """
     for name in methods:
         choice("method", name, METHODS)
@@ -250,6 +251,13 @@ def learn_steps(
         rng, running = np.random.default_rng(seed), learners(mdp)
         rows = {name: [] for name in methods}
         spent = dict.fromkeys(methods, 0.0)
+
+        def seen() -> dict[str, tuple]:
+            return {
+                name: (np.array(rows[name]), spent[name], running[name].q.copy())
+                for name in methods
+            }
+
         for k, until in zip([0, *at[:-1]], at, strict=True):
             for first in range(k, until, CHUNK_STEPS):
                 uniforms = rng.random((min(CHUNK_STEPS, until - first), mdp.n * mdp.m))
@@ -260,15 +268,37 @@ def learn_steps(
                 yield Step(first / steps, f"{first} of {steps} steps")
             for name, learner in running.items():
                 rows[name].append(_look(learner.q, best))
-        return {name: (np.array(rows[name]), spent[name], running[name].q) for name in methods}
+            yield Step(until / steps, f"{until} of {steps} steps", seen())
+        return seen()
 
     jobs = [partial(one, *pair) for pair in zip(of_seed, seeds, strict=True)]
-    found = yield from together(jobs, os.cpu_count(), [f"seed {seed}" for seed in seeds])
+    names = [f"seed {seed}" for seed in seeds]
+    running = together(jobs, os.cpu_count(), names)
+    try:
+        while True:
+            try:
+                step = next(running)
+            except StopIteration as end:
+                return _gathered(methods, at, end.value)
+            started = step.data is not None and all(seed is not None for seed in step.data)
+            so_far = _gathered(methods, at, step.data) if started else None
+            yield Step(step.done, step.message, so_far)
+    finally:
+        running.close()
+
+
+def _gathered(
+    methods: Sequence[str], at: np.ndarray, seeds: Sequence[dict[str, tuple]]
+) -> dict[str, Learning]:
+    """What is known of all seeds, up to the look that all of them have had."""
+    points = min(len(seed[name][0]) for seed in seeds for name in methods)
     result = {}
     for name in methods:
-        rows, spent, q = zip(*(seed[name] for seed in found), strict=True)
-        errors, spread, wrong = np.moveaxis(np.array(rows), -1, 0)
-        result[name] = Learning(name, at, errors, spread, wrong, np.array(spent), np.array(q))
+        rows, spent, q = zip(*(seed[name] for seed in seeds), strict=True)
+        errors, spread, wrong = np.moveaxis(np.array([r[:points] for r in rows]), -1, 0)
+        result[name] = Learning(
+            name, at[:points], errors, spread, wrong, np.array(spent), np.array(q)
+        )
     return result
 
 

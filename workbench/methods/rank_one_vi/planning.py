@@ -225,7 +225,7 @@ class Plan:
     """How a planner went, over its iterates k = 0 .. K.
 
     errors (K + 1,): max-norm distance from v*; operators (K + 1,): Bellman evaluations spent;
-    seconds (K + 1,): CPU time of this process, without the bookkeeping; wrong (K + 1,): states
+    seconds (K + 1,): CPU time of the thread, without the bookkeeping; wrong (K + 1,): states
     whose greedy action is not optimal (ties aside); values (K + 1, n) and d (K + 1, n; NaN where
     there is none) if kept.
     iterations: the first k with an error of at most the tolerance, None if it was not reached;
@@ -243,7 +243,7 @@ class Plan:
     d: np.ndarray | None = None
 
 
-def plan(
+def growing(
     planner: Planner,
     optimum: np.ndarray,
     best: np.ndarray,
@@ -253,18 +253,20 @@ def plan(
     most: int = 10_000,
     keep: int = 0,
     beyond: int = 0,
-) -> Plan:
+    every: int = 200,
+) -> Iterator[Plan]:
     """Follow a planner until its error is at most `tolerance`, `beyond` iterates more, or `most`.
 
-    optimum (n,): v*. best (n, m): which actions are optimal, see `optimal_actions`. keep: values
-    and d of that many first iterates are kept.
+    Yields the plan so far after each `every` iterates, and at the end. optimum (n,): v*. best
+    (n, m): which actions are optimal, see `optimal_actions`. keep: values and d of that many first
+    iterates are kept.
     """
     states = np.arange(len(optimum))
     rows, values, ds, reached, spent = [], [], [], None, 0.0
     for k in range(most + 1):
-        started = time.process_time()
+        started = time.thread_time()
         iterate = next(planner)
-        spent += time.process_time() - started
+        spent += time.thread_time() - started
         error = np.abs(iterate.value - optimum).max()
         wrong = int((~best[states, iterate.policy]).sum())
         rows.append((error, iterate.operators, spent, wrong))
@@ -273,14 +275,22 @@ def plan(
             ds.append(np.full(len(optimum), np.nan) if iterate.d is None else iterate.d)
         if reached is None and error <= tolerance:
             reached = k
-        if reached is not None and k >= reached + beyond:
+        ended = k == most or (reached is not None and k >= reached + beyond)
+        if ended or k % every == every - 1:
+            errors, operators, seconds, wrongs = np.array(rows).T
+            yield Plan(
+                name, errors, operators, seconds, wrongs.astype(int), reached,
+                values=np.array(values) if keep else None, d=np.array(ds) if keep else None,
+            )  # fmt: skip
+        if ended:
             break
     planner.close()
-    errors, operators, seconds, wrong = np.array(rows).T
-    return Plan(
-        name, errors, operators, seconds, wrong.astype(int), reached,
-        values=np.array(values) if keep else None, d=np.array(ds) if keep else None,
-    )  # fmt: skip
+
+
+def plan(planner: Planner, optimum: np.ndarray, best: np.ndarray, **options: Any) -> Plan:
+    """`growing` with the same arguments, run to the end."""
+    *_, last = growing(planner, optimum, best, **options)
+    return last
 
 
 def extrapolated(plan: Plan, gamma: float, tolerance: float) -> Plan:
