@@ -1,6 +1,7 @@
 """The explorer without a browser: settings, long work, errors on the page, the still."""
 
 import asyncio
+import itertools
 import subprocess
 import sys
 import time
@@ -83,6 +84,25 @@ def test_cancel_keeps_what_is_finished():
     assert seconds < 1
     assert explorer.pictures[0].object.startswith("partial")
     assert "Cancelled" in explorer.status.object and not explorer.run_button.disabled
+
+
+def test_slow_drawings_of_partial_results_leave_the_event_loop_to_others(monkeypatch):
+    monkeypatch.setattr(module, "MONITOR_S", 0.0)
+    drawings = []
+
+    def monitor(k):
+        start = time.monotonic()
+        time.sleep(0.1)
+        drawings.append((start, time.monotonic() - start))
+        return f"partial {k}"
+
+    async def scenario():
+        await Explorer(Toy(pieces=150), steps=steps, monitor=monitor).run()
+
+    run(scenario)
+    assert len(drawings) >= 2
+    for (start, seconds), (following, _) in itertools.pairwise(drawings):
+        assert following - start >= seconds / module.MONITOR_SHARE
 
 
 def test_while_one_run_works_a_second_one_does_not_start():

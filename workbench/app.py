@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import errno
+import functools
 import html
 import ipaddress
 import re
@@ -64,7 +65,7 @@ def method_page(slug: str) -> pn.viewable.Viewable:
 
     async def open_explorer() -> None:
         # Seconds, the first time: other pages go on meanwhile.
-        await asyncio.to_thread(_import, method.slug)
+        await asyncio.to_thread(_prepare, method.slug)
         body.objects = [explorer(method.slug)]
 
     pn.state.onload(open_explorer)
@@ -94,11 +95,14 @@ def _opening(method: catalog.Method) -> pn.viewable.Viewable:
     )
 
 
-def _import(slug: str) -> None:
-    """Import what the explorer of a method needs."""
+@functools.cache
+def _prepare(slug: str) -> None:
+    """Import what the explorer of a method needs, and load or compile its hot loops."""
     try:
         theme.set_defaults()
-        _ = catalog.load(slug).explorer
+        package = catalog.load(slug)
+        _ = package.explorer
+        getattr(package, "warm_up", lambda: None)()
     except Exception:
         return  # said on the page, by the explorer that cannot be built
 

@@ -28,6 +28,9 @@ from workbench.steps import Cancelled, Step, Steps
 from workbench.widgets.controls import Controls
 
 MONITOR_S = 0.5  # least time between two drawings of partial results
+# A drawing takes half a second or more of the event loop, which the pages of all visitors share;
+# partial results may take this part of it.
+MONITOR_SHARE = 0.1
 
 
 class _Frame(pn.Column):
@@ -238,19 +241,21 @@ class Explorer(pn.viewable.Viewer):
         return self._task
 
     async def _follow(self, job: Job, finish: Callable[[Any], None]) -> None:
-        started = drawn = asyncio.get_running_loop().time()
+        clock = asyncio.get_running_loop().time
+        started = clock()
+        due = started + MONITOR_S
 
         def on_step(step: Step) -> None:
-            nonlocal drawn
-            now = asyncio.get_running_loop().time()
+            nonlocal due
+            now = clock()
             self._show(step, now - started)
-            if step.data is not None and self._monitor and now - drawn > MONITOR_S:
+            if step.data is not None and self._monitor and now > due:
                 self.pictures.objects = [picture(self._monitor(step.data))]
-                drawn = now
+                due = now + max(MONITOR_S, (clock() - now) / MONITOR_SHARE)
 
         try:
             result = await job.watch(on_step)
-            seconds = asyncio.get_running_loop().time() - started
+            seconds = clock() - started
             self.status.object = f"Done in {seconds:.1f} s."
             finish(result)
         except Cancelled as stopped:
