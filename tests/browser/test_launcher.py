@@ -1,7 +1,7 @@
 """The app inside JupyterLab: its card in the launcher, and the pages behind the proxy's prefix."""
 
+import http.client
 import re
-import urllib.error
 import urllib.request
 from urllib.parse import parse_qs, urlsplit
 
@@ -32,19 +32,29 @@ def test_the_gallery_is_behind_the_prefix_and_the_login(jupyter):
     assert "Password or token" in fetch(f"{root}workbench/"), "sent to the login page instead"
 
 
-def test_a_websocket_of_another_origin_is_refused(jupyter):
+def handshake(root, cookies, origin):
+    """Status of a websocket's opening from a page of `origin`, in a browser with these cookies."""
+    connection = http.client.HTTPConnection(urlsplit(root).netloc, timeout=90)
+    headers = {
+        "Cookie": cookies, "Origin": origin, "Connection": "Upgrade",
+        "Upgrade": "websocket", "Sec-WebSocket-Version": "13", "Sec-WebSocket-Protocol": "bokeh",
+        "Sec-WebSocket-Key": "dGhlIHNhbXBsZSBub25jZQ==",
+    }  # fmt: skip
+    connection.request("GET", "/workbench/neural_cpm/ws", headers=headers)
+    status = connection.getresponse().status
+    connection.close()
+    return status
+
+
+def test_websockets_of_other_origins_are_refused(jupyter):
     root, token = jupyter
-    request = urllib.request.Request(
-        f"{root}workbench/neural_cpm/ws",
-        headers={
-            "Authorization": f"token {token}", "Origin": "http://example.org",
-            "Connection": "Upgrade", "Upgrade": "websocket", "Sec-WebSocket-Version": "13",
-            "Sec-WebSocket-Key": "dGhlIHNhbXBsZSBub25jZQ==",
-        },
-    )  # fmt: skip
-    with pytest.raises(urllib.error.HTTPError) as refused:
-        urllib.request.urlopen(request, timeout=30)
-    assert refused.value.code == 403
+    with urllib.request.urlopen(f"{root}api/me?token={token}", timeout=30) as answer:
+        given = answer.headers.get_all("Set-Cookie")
+    cookies = "; ".join(cookie.split(";")[0] for cookie in given)
+    assert handshake(root, cookies, root.rstrip("/")) == 101
+    for other in ("http://example.org", "http://127.0.0.1:1"):
+        assert handshake(root, cookies, other) == 403
+    assert handshake(root, "", root.rstrip("/")) in (302, 403), "and without a login"
 
 
 def test_the_card_opens_the_gallery_and_a_living_explorer(page, jupyter):
