@@ -261,6 +261,20 @@ def test_random_ties_are_uniform_and_first_ties_take_the_first():
     assert learn(mdp, "MVP", H=2, K=50).N[0].tolist() == [100, 0, 0, 0]
 
 
+@pytest.mark.parametrize("algorithm", PAPER)
+def test_values_with_random_ties_are_those_of_a_uniform_choice(algorithm):
+    mdp = river_swim(4)
+    learner = Learner(mdp, algorithm, H=6, K=400, ties="random", seed=2)
+    for _ in range(80):
+        learner.advance(5)
+        m, V = learner.memory, np.zeros(4)
+        for h in reversed(range(6)):
+            weights = m.Q[h] >= m.Q[h].max(-1, keepdims=True) - 1e-12
+            q = mdp.R + mdp.P @ V
+            V = (weights * q).sum(-1) / weights.sum(-1)
+        assert m.value[0, 0] == pytest.approx(V[0])
+
+
 def test_a_learner_can_start_elsewhere():
     found = learn(problems.chain(), "BF-I", H=4, K=50, start=2)
     assert found.V_star[0, found.start] == 4 and found.reached[0].tolist() == [0, 0, 50]

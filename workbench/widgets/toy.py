@@ -37,6 +37,8 @@ def toy(function: Callable[..., Any], **sliders: tuple[float, float, float, floa
         )
         for name, (start, low, high, step) in sliders.items()
     }
-    display(
-        ipywidgets.VBox(list(controls.values())), ipywidgets.interactive_output(function, controls)
-    )
+
+    def show(**values: float) -> None:
+        display(function(**values))  # interactive_output drops what a function returns
+
+    display(ipywidgets.VBox(list(controls.values())), ipywidgets.interactive_output(show, controls))

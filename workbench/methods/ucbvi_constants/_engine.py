@@ -17,6 +17,10 @@ TIE = 1e-12  # Q values this close to the largest are equal
 SLACK = 1e-9  # rounding is no violation of optimism
 
 
+# A call would count references of all arrays in the tuples: more time than the work itself.
+inlined = njit(nogil=True, inline="always")
+
+
 class Problem(NamedTuple):
     """What does not change. P (S, A, S), its cumulative sums, R (S, A), V_star (H + 1, S)."""
 
@@ -96,7 +100,7 @@ def official_variance(P_hat, s, a, v):
     return max(square / n - (mean / n) ** 2, 0.0)
 
 
-@njit(cache=True, nogil=True)
+@inlined
 def _choose(m, h, s, random_ties):
     """Greedy actions from Q[h, s]; True if they are others than before."""
     best, chosen = m.Q[h, s, 0], 0
@@ -117,7 +121,7 @@ def _choose(m, h, s, random_ties):
     return changed
 
 
-@njit(cache=True, nogil=True)
+@inlined
 def _plan(problem, r, m):
     """Backward induction with bonuses; True if the greedy policy has changed."""
     horizon, n_states, n_actions = m.Q.shape
@@ -168,7 +172,7 @@ def _plan(problem, r, m):
     return changed
 
 
-@njit(cache=True, nogil=True)
+@inlined
 def _evaluate(problem, r, m):
     """The exact value of the policy, which draws uniformly among tied actions if told so."""
     for h in range(m.policy.shape[0] - 1, -1, -1):
@@ -187,7 +191,7 @@ def _evaluate(problem, r, m):
             m.value[h, s] = total / m.n_tied[h, s]
 
 
-@njit(cache=True, nogil=True)
+@inlined
 def _count(r, m, s, a, y):
     """One more visit of (s, a) that led to y."""
     m.counts[s, a, y] += 1
@@ -205,7 +209,7 @@ def _count(r, m, s, a, y):
         m.counts[s, a, :] = 0
 
 
-@njit(cache=True, nogil=True)
+@inlined
 def _note(problem, m, records, episode):
     """Write down episode `episode` (from 1), after it was played, where that is due."""
     i = m.marks[1]
@@ -220,7 +224,7 @@ def _note(problem, m, records, episode):
         m.marks[1] += 1
 
 
-@njit(cache=True, nogil=True)
+@inlined
 def _look(m, records, episode):
     """Keep the tables with which episode `episode` is about to be played, where that is due."""
     i = m.marks[2]
@@ -234,16 +238,13 @@ def play(problem, r, m, records, rng, first, last):
     """Episodes first..last, counted from 1."""
     horizon, n_states, n_actions = m.Q.shape
     best = problem.V_star[0, problem.start]
+    learns = r.kind != RANDOM and r.kind != CONSTANT
     for episode in range(first, last + 1):
         changed = episode == 1
-        if r.kind == DOUBLING:
-            if m.marks[3]:
-                changed = _plan(problem, r, m) or changed
-                m.marks[0] += 1
-                m.marks[3] = 0
-        elif r.kind != RANDOM and r.kind != CONSTANT:
+        if m.marks[3] if r.kind == DOUBLING else learns:
             changed = _plan(problem, r, m) or changed
             m.marks[0] += 1
+            m.marks[3] = 0
         if changed:
             _evaluate(problem, r, m)
         _look(m, records, episode)

@@ -126,6 +126,7 @@ def visits_to_inform(algorithm: str, sizes: Sizes, **rest: float) -> int | None:
     return low
 
 
+TERMS = ("variance", "lower order", "correction")  # of the Bernstein bonuses
 BOUNDS = ("CH", "BF")
 
 

@@ -188,7 +188,7 @@ class Learner:
             algorithm, Sizes(S, A, H, K, delta), scale, last_step_bonus, official_variance, ties
         )
         self.memory = _memory(H, S, A)
-        if self.rules.kind == _engine.RANDOM:
+        if self.rules.random_ties:  # at first all actions are equal
             self.memory.n_tied[:] = A
         looks = spaced(K, min(_checked("snapshots", snapshots, 0), MOST_SNAPSHOTS), linear=False)
         self.records = _records(spaced(K, MOST_RECORDS), looks if snapshots else looks[:0], H, S, A)
