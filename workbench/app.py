@@ -92,6 +92,7 @@ def _opening(method: catalog.Method) -> pn.viewable.Viewable:
         f'{theme.OKABE_ITO["blue"]};vertical-align:middle;margin-right:10px"></progress>'
         f"Opening {title} … the first time takes a few seconds.</div>",
         sizing_mode="stretch_width",
+        margin=0,
     )
 
 

@@ -14,22 +14,21 @@ from typing import Any
 
 from workbench import catalog, scorecard, theme
 from workbench.theme import Html
-from workbench.widgets.images import MEDIUM
 
 STYLE = f"""
 .wb-cards {{ display: grid; gap: 20px; font-family: {theme.FONT}; color: {theme.INK};
-  grid-template-columns: repeat(auto-fill, minmax(260px, 340px)); }}
-.wb-theme {{ grid-column: 1 / -1; font-size: 15px; margin: 14px 0 -8px; font-weight: 600; }}
+  grid-template-columns: repeat(auto-fill, minmax(260px, 1fr)); max-width: 1200px; }}
 .wb-cards a.wb-card {{ display: block; border: 1px solid {theme.GRID}; border-radius: 10px;
   overflow: hidden; text-decoration: none; color: inherit; background: {theme.PAPER}; }}
 .wb-cards a.wb-card:hover {{ border-color: {theme.OKABE_ITO["blue"]}; }}
 .wb-card:focus-visible {{ outline: 2px solid {theme.OKABE_ITO["blue"]}; outline-offset: 2px; }}
-.wb-card img {{ width: 100%; aspect-ratio: 16 / 9; object-fit: contain; display: block;
-  background: {MEDIUM}; }}
+.wb-card img {{ width: 100%; aspect-ratio: 2 / 1; object-fit: contain; display: block;
+  border-bottom: 1px solid {theme.GRID}; }}
 .wb-card div {{ padding: 12px 16px 14px; }}
+.wb-card .wb-theme {{ color: {theme.OKABE_ITO["blue"]}; margin: 0 0 3px; }}
 .wb-card b {{ font-size: 16px; display: block; margin: 0 0 6px; }}
 .wb-card p {{ margin: 0 0 8px; font-size: 14px; line-height: 1.45; }}
-.wb-card small {{ color: {theme.MUTED}; display: block; line-height: 1.5; }}
+.wb-card small {{ color: {theme.MUTED}; display: block; font-size: 12px; line-height: 1.5; }}
 """
 
 
@@ -40,11 +39,8 @@ def cards(
 ) -> Html:
     """Methods as linked cards with thumbnail, summary, minutes and the claims in `records`."""
     known = scorecard.latest(records)
-    parts, group = [], None
+    parts = []
     for method in methods:
-        if method.theme != group:
-            group = method.theme
-            parts.append(f'<div class="wb-theme">{html.escape(group)}</div>')
         picture = ""
         if method.thumbnail.exists():
             data = base64.b64encode(method.thumbnail.read_bytes()).decode()
@@ -55,6 +51,7 @@ def cards(
             claims = f"Claims: {scorecard.in_short(known[method.slug])}"
         parts.append(
             f'<a class="wb-card" href="{html.escape(link(method))}">{picture}<div>'
+            f'<small class="wb-theme">{html.escape(method.theme)}</small>'
             f"<b>{html.escape(method.title)}</b><p>{html.escape(method.summary)}</p>"
             f"<small>{html.escape(method.level)} · reading {minutes.reading:g} min · running "
             f"{minutes.default:g} min (full {minutes.full:g})<br>{html.escape(claims)}</small>"

@@ -201,9 +201,10 @@ def as_markdown(records: Sequence[Record], notebooks: str = "") -> str:
         ]
         for claim in claims_of(record):
             cells = [claim.statement, claim.paper or "unknown", format_measured(claim)]
-            sign = VERDICTS[claim.verdict][1]
-            texts = map(_markdown, [*cells, claim.threshold])
-            lines.append(_row([f"{sign} {claim.verdict}".replace(" ", "&nbsp;"), *texts]))
+            # A line may break after the dash of "not tested": in a narrow column it would.
+            sign = "" if claim.verdict == NOT_TESTED else f"{VERDICTS[claim.verdict][1]} "
+            verdict = f"{sign}{claim.verdict}".replace(" ", "&nbsp;")
+            lines.append(_row([verdict, *map(_markdown, [*cells, claim.threshold])]))
         versions = ", ".join(f"{name} {number}" for name, number in record["versions"].items())
         lines += ["", f"Versions: {versions}.", "", "</details>"]
     return "\n".join(lines)
