@@ -38,7 +38,7 @@ def run(capsys, *words):
         (["report", "neural_cpm", "--out", "/proc/nowhere"], "cannot write to"),
         (["scorecard", "missing-folder"], "no folder missing-folder"),
         (["app", "neural"], "unknown method 'neural'"),
-        (["lab", "nothing_like_it"], "there are: rising_attack, neural_cpm"),
+        (["lab", "nothing_like_it"], "rank_one_vi, rising_attack, neural_cpm"),
     ],
 )
 def test_bad_input_is_one_line_and_exit_code_2(capsys, words, says):

@@ -315,3 +315,14 @@ def learn(
 ) -> dict[str, Learning]:
     """`learn_steps` with the same arguments, run to the end."""
     return run(learn_steps(problems, gamma, *rest, **options))
+
+
+def warm_up() -> None:
+    """Compile planners and learners into the cache on disk, so that no first call waits."""
+    problem = tables.garnet(4, 2, 2)
+    v, d = np.zeros(4), np.full(4, 0.25)
+    for kind in (problem, problem.sparse()):
+        _, policy, _ = tables.bellman_push(kind, v, 0.9, d)
+        tables.bellman(kind, v, 0.9)
+        tables.push(kind, policy, d)
+    learn(problem, 0.9, steps=2)

@@ -131,6 +131,8 @@ def steps(p: Parameters) -> Steps[RankOneStudy]:
     study = RankOneStudy(p, complete=False)
     yield Step(0.0, "loading", study)
 
+    from threadpoolctl import threadpool_limits
+
     from . import experiments, findings
 
     plan: list[tuple[str, float, Any]] = [
@@ -142,19 +144,21 @@ def steps(p: Parameters) -> Steps[RankOneStudy]:
     if p.families:
         plan.insert(3, ("cases", 3, experiments.family_steps))
     total, done = sum(cost for _, cost, _ in plan), 0.0
-    for name, cost, make in plan:
+    # Products are small: two threads would only wait for each other on a busy machine.
+    with threadpool_limits(1, "blas"):
+        for name, cost, make in plan:
 
-        def so_far(partial: Any, name: str = name) -> RankOneStudy:
-            setattr(study, name, partial)
-            return study
+            def so_far(partial: Any, name: str = name) -> RankOneStudy:
+                setattr(study, name, partial)
+                return study
 
-        begin, done = done, done + cost
-        result = yield from part(
-            make(p), begin / total, done / total, name.replace("cases", "families"), data=so_far
-        )
-        setattr(study, name, result)
-        study.seconds = time.perf_counter() - started
-        study.claims, study.values = findings.claims(study), findings.values(study)
-        yield Step(done / total, name, study)
+            begin, done = done, done + cost
+            result = yield from part(
+                make(p), begin / total, done / total, name.replace("cases", "families"), data=so_far
+            )
+            setattr(study, name, result)
+            study.seconds = time.perf_counter() - started
+            study.claims, study.values = findings.claims(study), findings.values(study)
+            yield Step(done / total, name, study)
     study.complete = True
     return study
