@@ -12,7 +12,7 @@ from importlib.metadata import PackageNotFoundError
 from pathlib import Path
 
 import dask
-import distributed  # noqa: F401  (its settings must be there before some are changed)
+import distributed  # its settings must be there before some are changed
 import pandas as pd
 import psutil
 import pytest
@@ -184,6 +184,7 @@ def swept(stand_in, tmp_path_factory):
     return folder, out, points, made, seen
 
 
+@pytest.mark.slow
 def test_each_point_is_a_kernel_of_its_own_with_one_thread(swept):
     folder, *_ = swept
     runs = runs_of(folder)
@@ -306,6 +307,7 @@ def test_dry_run_says_what_is_left_and_what_it_costs_and_writes_nothing(swept, c
     assert not (tmp_path / "new").exists()
 
 
+@pytest.mark.slow
 def test_resume_runs_only_what_is_missing_or_failed(swept):  # last of this sweep: it changes it
     folder, out, points, *_ = swept
     (folder / "mended").touch()
@@ -330,6 +332,7 @@ def test_how_many_run_side_by_side_is_bounded_by_cores_and_memory(monkeypatch):
         assert sweeps.default_workers("neural_cpm") == wanted
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("scheme", ["memory", "file"])
 def test_results_go_wherever_fsspec_writes(stand_in, tmp_path, scheme):
     folder = stand_in()
@@ -345,6 +348,20 @@ def test_results_go_wherever_fsspec_writes(stand_in, tmp_path, scheme):
         sweep(folder, some_points(None, seeds=2), out, workers=1)
 
 
+@pytest.mark.slow
+def test_python_takes_a_cluster_object_too(stand_in, tmp_path):
+    folder = stand_in()
+    with (
+        dask.config.set({"distributed.worker.preload": [str(folder / "preload.py")]}),
+        distributed.LocalCluster(
+            n_workers=1, threads_per_worker=1, host="127.0.0.1", dashboard_address=None
+        ) as cluster,
+    ):
+        made = sweep(folder, some_points(None, seeds=2), tmp_path / "out", scheduler=cluster)
+    assert made.finished == 2
+
+
+@pytest.mark.slow
 def test_a_slow_point_ends_at_its_time_limit(stand_in, tmp_path):
     made = sweep(stand_in(), some_points([1, 99]), tmp_path / "out", workers=2, timeout_s=8)
     assert made.finished == 1
@@ -367,6 +384,7 @@ def command(folder: Path, *words: str) -> subprocess.Popen:
     )  # fmt: skip
 
 
+@pytest.mark.slow
 def test_the_command_prints_where_everything_is_and_each_failure(stand_in, tmp_path):
     words = ["-g", "temperature=1,13", "-p", "mcs", "1", "--workers", "2", "--out", str(tmp_path)]
     process = command(stand_in(), *words)
@@ -381,6 +399,7 @@ def test_the_command_prints_where_everything_is_and_each_failure(stand_in, tmp_p
     assert (process.returncode, out) == (2, "") and err.count("\n") == 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("stop", ["terminal", "terminate"])
 def test_ctrl_c_keeps_what_is_finished_and_leaves_no_kernel(stand_in, tmp_path, stop):
     folder = stand_in()
@@ -433,6 +452,7 @@ def dask_processes(folder: Path, workers: int):
             process.wait()
 
 
+@pytest.mark.slow
 def test_a_worker_killed_in_the_middle_costs_nothing(stand_in, tmp_path):
     folder = stand_in()
     points = some_points([1, 2, 3], seeds=2, mcs=3000)
@@ -452,6 +472,7 @@ def test_a_worker_killed_in_the_middle_costs_nothing(stand_in, tmp_path):
     wait_for(lambda: not any(alive(int(r[2])) for r in runs_of(folder)), "the kernels to end")
 
 
+@pytest.mark.slow
 def test_stopping_ends_the_kernels_on_workers_that_live_on(stand_in, tmp_path):
     folder = stand_in()
     with dask_processes(folder, workers=1) as (address, workers):
@@ -469,6 +490,7 @@ def test_stopping_ends_the_kernels_on_workers_that_live_on(stand_in, tmp_path):
         assert made.finished == 2, "the worker is free for others"
 
 
+@pytest.mark.slow
 def test_a_lost_scheduler_is_said_for_every_point_that_was_left(stand_in, tmp_path):
     folder = stand_in()
     with dask_processes(folder, workers=1) as (address, _):
@@ -483,6 +505,7 @@ def test_a_lost_scheduler_is_said_for_every_point_that_was_left(stand_in, tmp_pa
     assert set(made.failed.values()) == {"the scheduler was lost, or cancelled it"}
 
 
+@pytest.mark.slow
 def test_workers_with_another_version_are_refused_by_name(stand_in, tmp_path, monkeypatch):
     folder = stand_in()
     with dask_processes(folder, workers=1) as (address, _):

@@ -63,14 +63,15 @@ def sweep_steps(
     out: str | Path,
     *,
     workers: int | None = None,
-    scheduler: str | None = None,
+    scheduler: Any = None,
     resume: bool = False,
     timeout_s: float | None = None,
 ) -> Steps[Sweep]:
     """Run all `points` and write reports, tables and `index.html` to `out`, as steps.
 
     out: a folder or any address that fsspec writes. workers: processes on this machine (None: as
-    many as cores and free memory allow), or scheduler: address of a running dask scheduler.
+    many as cores and free memory allow), or scheduler: address of a running dask scheduler, or a
+    dask cluster object, whose security settings are then used.
     resume: run what is missing or failed of the sweep that `out` holds. timeout_s: of each point.
 
     Raises ValueError before anything runs: for an `out` that cannot be used or holds a sweep, a
@@ -225,8 +226,8 @@ def _write_point(store: Store, folder: str, slug: str, answer: dict[str, Any]) -
 
 
 @contextlib.contextmanager
-def _cluster(workers: int, scheduler: str | None) -> Iterator[Client]:
-    """A client of the scheduler at that address, or of a cluster of processes of our own."""
+def _cluster(workers: int, scheduler: Any) -> Iterator[Client]:
+    """A client of that scheduler, or of a cluster of processes of our own."""
     import logging
 
     import dask
@@ -237,7 +238,8 @@ def _cluster(workers: int, scheduler: str | None) -> Iterator[Client]:
     if scheduler:
         with silence_logging_cmgr(logging.CRITICAL):  # what matters of it is said in our words
             try:
-                get_address_host_port(scheduler)
+                if isinstance(scheduler, str):
+                    get_address_host_port(scheduler)  # says what is wrong with an address
                 client = Client(scheduler, timeout="10s", set_as_default=False)
             except (OSError, ValueError) as error:
                 reason = str(error).splitlines()[0]
@@ -291,7 +293,7 @@ def expected(
     out: str | Path,
     *,
     workers: int | None = None,
-    scheduler: str | None = None,
+    scheduler: Any = None,
     resume: bool = False,
 ) -> dict[str, Any]:
     """What `sweep_steps` would do, without doing it: which points are left, and what they cost.
