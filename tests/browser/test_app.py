@@ -3,6 +3,7 @@
 import re
 import time
 from pathlib import Path
+from statistics import median
 
 import pytest
 from playwright.sync_api import expect
@@ -100,18 +101,18 @@ def test_two_visitors_share_nothing(tissue, browser, app_url):
     other.close()
 
 
-def longest_wait_s(page, seconds):
-    """The longest time from a press of Step to the frame it asks for, in `seconds`."""
+def waits_s(page, seconds):
+    """The times from presses of Step to the frames they ask for, during `seconds`."""
     frames = page.locator(".lv")
-    worst, end = 0.0, time.monotonic() + seconds
+    waits, end = [], time.monotonic() + seconds
     while time.monotonic() < end:
         before, start = int(frames.get_attribute("data-frames")), time.monotonic()
         page.get_by_role("button", name="Step", exact=True).click()
         while int(frames.get_attribute("data-frames")) == before:
             assert time.monotonic() - start < 30, "the page is frozen"
             time.sleep(0.01)
-        worst = max(worst, time.monotonic() - start)
-    return worst
+        waits.append(time.monotonic() - start)
+    return waits
 
 
 @pytest.mark.slow
@@ -119,19 +120,21 @@ def longest_wait_s(page, seconds):
 def test_a_long_run_of_one_visitor_leaves_the_page_of_another_alive(
     tissue, browser, app_url, slug, capsys
 ):
-    idle = longest_wait_s(tissue, 3)
+    idle = waits_s(tissue, 3)
     other = browser.new_page()
     other.goto(app_url + slug)
     other.get_by_role("button", name="Run the study").click(timeout=60_000)
     expect(other.get_by_role("status").filter(has_text="%")).to_be_visible()
-    busy = longest_wait_s(tissue, 20)
+    busy = waits_s(tissue, 20)
     assert other.get_by_role("button", name="Cancel").is_visible(), "it ran all the while"
     other.get_by_role("button", name="Cancel").click()
     expect(other.get_by_text(re.compile("Cancelled"))).to_be_visible()
     other.close()
     with capsys.disabled():
-        print(f"\nlongest wait beside the study of {slug}: {busy:.2f} s ({idle:.2f} s alone)")
-    assert busy < 3
+        for name, waits in ((f"beside the study of {slug}", busy), ("alone", idle)):
+            print(f"\n{name} a click waits {median(waits):.2f} s, {max(waits):.2f} s at most")
+    # A page that had to wait for the study would stand still for all of the 20 seconds.
+    assert median(busy) < 1.5 and max(busy) < 8
 
 
 # A toy method: slow to open, and its run writes to a file how it ended ----------------------------
