@@ -55,6 +55,10 @@ def test_dense_and_sparse_agree_and_policy_iteration_is_a_fixed_point(seed, n, m
     assert pushed == pytest.approx(mdp.push(thin, policy, d), abs=1e-14)
     assert pushed == pytest.approx(d @ mdp.chain(dense, policy)[0], abs=1e-14)
     assert pushed.sum() == pytest.approx(1, abs=1e-12)
+    for problem in (dense, thin):  # both in one pass
+        t_too, policy_too, pushed_too = mdp.bellman_push(problem, v, gamma, d)
+        assert t_too == pytest.approx(t, abs=1e-12) and (policy_too == policy).all()
+        assert pushed_too == pytest.approx(pushed, abs=1e-14)
     best, _, _ = mdp.policy_iteration(dense, gamma)
     scale = 1e-9 / (1 - gamma)
     assert mdp.bellman(dense, best, gamma)[0] == pytest.approx(best, abs=scale)
@@ -120,6 +124,20 @@ def test_teleporting_scales_all_eigenvalues_but_the_first(seed, share):
     moved = mdp.teleport(problem, share)
     before, after = (mdp.eigenvalues(p.P[:, 0])[1:] for p in (problem, moved))
     assert np.sort(np.abs(after)) == pytest.approx((1 - share) * np.sort(np.abs(before)), abs=1e-6)
+
+
+def test_of_several_stationary_distributions_the_one_of_least_norm_is_given():
+    apart = np.kron(np.eye(2), np.array([[0.5, 0.5], [0.25, 0.75]]))  # two classes
+    found = mdp.stationary_distribution(apart)
+    assert found == pytest.approx([1 / 6, 1 / 3, 1 / 6, 1 / 3])
+    assert mdp.stationary_distribution(np.roll(np.eye(5), 1, 1)) == pytest.approx(np.full(5, 0.2))
+
+
+def test_leading_eigenvalues_are_the_first_of_all():
+    chain = mdp.garnet(80, 1, 6, 3).P[:, 0]
+    every, few = mdp.eigenvalues(chain), mdp.eigenvalues(chain, 8)
+    assert np.abs(few[:6]) == pytest.approx(np.abs(every[:6]), abs=1e-8)
+    assert (mdp.eigenvalues(chain, 8) == few).all(), "the answer repeats"
 
 
 @pytest.mark.parametrize(("name", "n"), [("karate", 34), ("lesmis", 77)])

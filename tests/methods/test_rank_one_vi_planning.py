@@ -193,6 +193,19 @@ def test_rank_one_has_the_greedy_policies_of_value_iteration():
     assert plans[0].wrong[0] > 0
 
 
+def test_a_plan_grows_to_the_same_end():
+    problem = tables.garnet(20, 3, 4, 1)
+    optimum, _, best = solved(problem, 0.95)
+    make = lambda: planning.value_iteration(problem, 0.95, np.zeros(20))  # noqa: E731
+    grown = list(planning.growing(make(), optimum, best, every=50, keep=5, beyond=3))
+    lengths = [len(plan.errors) for plan in grown]
+    assert lengths[:2] == [50, 100] and lengths == sorted(lengths)
+    whole = planning.plan(make(), optimum, best, keep=5, beyond=3)
+    assert (grown[-1].errors == whole.errors).all() and grown[-1].iterations == whole.iterations
+    assert len(whole.errors) == whole.iterations + 4
+    assert all(plan.iterations is None for plan in grown[:-1])
+
+
 def test_gains_lie_between_value_and_policy_iteration():
     P = tables.garnet(6, 1, 4, 0).P[:, 0]
     d = tables.stationary_distribution(P)

@@ -92,9 +92,10 @@ class PlannerBench:
         self.on = pn.widgets.Select(
             label="Learn on", options=LEARNERS, value="garnet", width=190, margin=(0, 12, 6, 0)
         )
-        self.subtract = pn.widgets.Checkbox(
-            label="Subtract the best constant", value=False, margin=(22, 12, 6, 0)
-        )
+        self.subtract = pn.widgets.Select(  # a checkbox of Panel has no accessible name
+            label="Errors of q", value=False, width=220, margin=(0, 12, 6, 0),
+            options={"as they are": False, "with the best constant subtracted": True},
+        )  # fmt: skip
         self.subtract.param.watch(lambda event: self._draw_learning(), "value")
         self.learn_button = button("Learn", self.learn, 80, color="primary", align="end")
 
