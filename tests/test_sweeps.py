@@ -368,6 +368,25 @@ def test_a_slow_point_ends_at_its_time_limit(stand_in, tmp_path):
     assert list(made.failed.values()) == ["neural_cpm did not finish within 8 s and was stopped"]
 
 
+@pytest.mark.parametrize(
+    ("error", "says"),
+    [
+        (distributed.KilledWorker("x", None, 3), "its workers were lost again and again"),
+        (OSError("no space left\non device"), "OSError: no space left"),
+        (TimeoutError("slow"), "TimeoutError: slow"),
+    ],
+)
+def test_what_dask_gave_up_ends_as_an_error_in_one_line(error, says):
+    class Future:
+        status = "error"
+
+        def exception(self):
+            return error
+
+    (answer,) = sweeps._answer(Future()).values()
+    assert says in answer and "\n" not in answer
+
+
 # --- the command --------------------------------------------------------------------------------
 
 
@@ -406,7 +425,7 @@ def test_ctrl_c_keeps_what_is_finished_and_leaves_no_kernel(stand_in, tmp_path, 
     words = ["-g", "temperature=1,99,98", "-p", "mcs", "1", "--workers", "1"]
     process = command(folder, *words, "--out", str(tmp_path / "out"))
     wait_for(lambda: len(runs_of(folder)) == 2, "the second point")
-    time.sleep(1)
+    wait_for(lambda: list((tmp_path / "out").rglob("neural_cpm.json")), "the first to be written")
     if stop == "terminal":  # Ctrl-C reaches the whole group: the workers too
         os.killpg(process.pid, signal.SIGINT)
     else:
@@ -494,12 +513,11 @@ def test_stopping_ends_the_kernels_on_workers_that_live_on(stand_in, tmp_path):
 def test_a_lost_scheduler_is_said_for_every_point_that_was_left(stand_in, tmp_path):
     folder = stand_in()
     with dask_processes(folder, workers=1) as (address, _):
+        (scheduler,) = (p for p in psutil.Process().children() if "scheduler" in p.cmdline())
 
         def lose(step):
-            if len(runs_of(folder)) == 1:
-                for process in psutil.Process().children():
-                    if "scheduler" in process.cmdline():
-                        process.kill()
+            if len(runs_of(folder)) == 1 and scheduler.status() != psutil.STATUS_ZOMBIE:
+                scheduler.kill()
 
         made = sweep(folder, some_points([99, 98]), tmp_path / "out", lose, scheduler=address)
     assert set(made.failed.values()) == {"the scheduler was lost, or cancelled it"}

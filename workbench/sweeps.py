@@ -196,22 +196,26 @@ def _worker() -> tuple[str | None, Callable[[], bool] | None]:
 
 
 def _answer(future: Future) -> dict[str, Any]:
-    """What a point returned; for one that dask gave up, the reason as an error."""
+    """What a point returned; for one that dask gave up, the reason as an error.
+
+    Raises TimeoutError for a result that was lost with its worker and is being made again.
+    """
     from distributed import CancelledError, KilledWorker
 
-    try:
-        return future.result(timeout=30)
-    except TimeoutError:
-        raise
-    except KilledWorker:
+    if future.status != "error":
+        try:
+            return future.result(timeout=30)
+        except TimeoutError:
+            raise
+        except (CancelledError, OSError):
+            return {"error": "the scheduler was lost, or cancelled it"}
+    error = future.exception()
+    if isinstance(error, KilledWorker):
         return {"error": "its workers were lost again and again (out of memory, or killed)"}
-    except (CancelledError, OSError):
-        return {"error": "the scheduler was lost, or cancelled it"}
-    except reports.KernelDied as error:
+    if isinstance(error, reports.KernelDied):
         return {"error": f"{error.line}, {RETRIES + 1} times"}
-    except Exception as error:  # whatever a worker may raise: one point, not the sweep
-        first = (str(error).strip().splitlines() or [""])[0]
-        return {"error": f"{type(error).__name__}: {first}"}
+    first = (str(error).strip().splitlines() or [""])[0]
+    return {"error": f"{type(error).__name__}: {first}"}
 
 
 def _write_point(store: Store, folder: str, slug: str, answer: dict[str, Any]) -> None:
