@@ -189,8 +189,27 @@ def test_a_large_problem_is_computed_beside_the_page():
         await until(lambda: made.made is not None, 60)
         await until(lambda: "Iterations to an error" in made.status.object, 60)
 
+        before = made.drawings["bracket"].html
+        made.parameters.n = 350  # another large one: no picture stays
+        await until(lambda: made.made is not None and made.made.solved.mdp.n == 350, 60)
+        await until(lambda: "Iterations to an error" in made.status.object, 60)
+        assert made.drawings["bracket"].html not in ("", before)
+
     made = played(script, n=400, gamma=0.9, methods=["R1-VI", "PI"])
-    assert made.made.solved.mdp.n == 400 and "<figure" in made.drawings["bracket"].html
+    assert made.made.solved.mdp.n == 350 and "<figure" in made.drawings["bracket"].html
+
+
+def test_curves_of_former_parameters_never_replace_those_of_the_present_ones():
+    async def script(made):
+        for number in range(12):
+            made.start()
+            await asyncio.sleep(0.03 * (number % 4))
+            made.parameters.gamma = 0.8 + 0.01 * number
+            made.refresh()
+        await until(lambda: "Iterations to an error" in made.status.object)
+
+    made = played(script)
+    assert made.made.solved.gamma == pytest.approx(0.91) == made.parameters.gamma
 
 
 def test_the_grid_is_drawn_when_its_tab_is_open():

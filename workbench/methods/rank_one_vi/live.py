@@ -167,14 +167,13 @@ class PlannerBench:
 
     def _curve_steps(self) -> Steps[Comparison]:
         p = type(self.parameters)(**self.parameters.to_papermill())  # as they are now
-        if self.made is None:
+        first = self.made
+        if first is None:
             yield Step(0.0, "exact solution")
-            self.made = self.closeups(p)
-            yield Step(0.0, "first iterates", self.made)
+            first = self.closeups(p)
+            yield Step(0.0, "first iterates", first)
+        made = Comparison(first.solved, dict(first.plans), first.low, first.high)
         with threadpool_limits(1, "blas"):
-            made = Comparison(
-                self.made.solved, dict(self.made.plans), self.made.low, self.made.high
-            )
             yield from curves_steps(made, p)
         return made
 
@@ -220,7 +219,9 @@ class PlannerBench:
             self.stop_button.disabled = False
             try:
                 self._job = Job(make())
-                finish(await self._job.watch(partial(self._noticed, follow), WATCH_S))
+                result = await self._job.watch(partial(self._noticed, follow), WATCH_S)
+                if not self._wish:  # else the result is that of other parameters
+                    finish(result)
             except Cancelled as stopped:
                 if not self._wish:
                     if stopped.data is not None:
@@ -318,17 +319,21 @@ class PlannerBench:
 
     def _follow_curves(self, step: Step) -> None:
         self._say(step)
-        if step.data is not None and step.data.solved is not getattr(self.made, "solved", None):
-            self._take(step.data)
-        elif step.data is not None:
-            self.made = _with_first(self.made, step.data)
-            self._draw_curves()
+        if step.data is not None:
+            self._show_curves(step.data)
+
+    def _show_curves(self, grown: Comparison) -> None:
+        if self.made is None or self.made.solved is not grown.solved:
+            self._take(grown)
+            return
+        # With the first iterates of planners that have not run yet.
+        plans = {**self.made.plans, **grown.plans}
+        self.made = Comparison(grown.solved, plans, grown.low, grown.high)
+        self._draw_curves()
 
     def _finish_curves(self, made: Comparison) -> None:
-        fresh = not self.drawings["bracket"].html or self.made is None
-        self.made = _with_first(self.made or made, made)
-        self._take(self.made) if fresh else self._draw_curves()
-        self.status.object = verdict(self.made, self.parameters.tol)
+        self._show_curves(made)
+        self.status.object = verdict(made, self.parameters.tol)
 
     def _follow_learning(self, step: Step) -> None:
         self._say(step)
@@ -342,11 +347,6 @@ class PlannerBench:
         ends = sorted((float(np.median(run.errors[:, -1])), name) for name, run in found.items())
         missing = "" if "Zap" in found else " Zap is left out: too many pairs to watch."
         self.status.object = f"Learned. Least error: {ends[0][1]}, {ends[0][0]:.3g}.{missing}"
-
-
-def _with_first(made: Comparison, grown: Comparison) -> Comparison:
-    """`grown`, with the first iterates of planners that have not run yet."""
-    return Comparison(grown.solved, {**made.plans, **grown.plans}, made.low, made.high)
 
 
 def verdict(made: Comparison, tolerance: float) -> str:
