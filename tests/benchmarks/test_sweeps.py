@@ -6,6 +6,8 @@ processor time on one thread, so that points that fight for cores show.
 
 import json
 import os
+import subprocess
+import sys
 import time
 
 import dask
@@ -59,8 +61,27 @@ def test_a_point_costs_less_than_three_seconds_beyond_its_notebook(sweep):
     assert whole < 3
 
 
+def burners(count):
+    """Seconds that `count` plain processes take that burn side by side, without any sweep."""
+    start = time.perf_counter()
+    running = [subprocess.Popen([sys.executable, "-c", BURN]) for _ in range(count)]
+    for process in running:
+        process.wait()
+    return time.perf_counter() - start
+
+
 @pytest.mark.skipif((os.cpu_count() or 1) < 2, reason="needs two cores")
 def test_two_workers_are_at_least_1_7_times_as_fast_as_one(sweep):
-    one, two = (sweep((BURN, RECORD), seeds=8, workers=n)[0] for n in (1, 2))
-    print(f"\neight points of 6 s: one worker {one:.1f} s, two {two:.1f} s, ratio {one / two:.2f}")
-    assert one / two >= 1.7
+    """1.7 where two plain processes are twice as fast as one after the other; else in proportion:
+    on a machine that does other work, a second worker cannot gain more than it gives."""
+    given, seconds = [], {}
+    for workers in (1, 2):
+        given.append(2 * burners(1) / burners(2))
+        seconds[workers] = sweep((BURN, RECORD), seeds=8, workers=workers)[0]
+    given.append(2 * burners(1) / burners(2))
+    ratio, least = seconds[1] / seconds[2], 1.7 * min(1.0, sum(given) / len(given) / 2)
+    print(
+        f"\neight points of 6 s: one worker {seconds[1]:.1f} s, two {seconds[2]:.1f} s, ratio "
+        f"{ratio:.2f}; plain processes {', '.join(f'{g:.2f}' for g in given)}, needed {least:.2f}"
+    )
+    assert ratio >= least
