@@ -39,6 +39,8 @@ def examine(out: Path) -> list[Check]:
     ]
     for extra, module, unlocks in [
         ("vision", "torchvision", "pretrained networks for rising_attack"),
+        ("peers", "quantecon", "the other libraries in tables of rank_one_vi and benchmarks"),
+        ("jax", "jaxdp", "a co-author's planner in the tables of rank_one_vi"),
         ("dev", "pytest", "the tests"),
     ]:
         present = importlib.util.find_spec(module) is not None

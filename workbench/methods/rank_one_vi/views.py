@@ -25,8 +25,6 @@ from .learning import Learning
 from .planning import gain_matrices
 from .speed import Peer
 
-DASHES = {"": "solid"}
-
 
 def needs_result(view: Callable[..., Any]) -> Callable[..., Any]:
     """A view of an experiment that did not run (None), as after an interrupt, says so in words."""
@@ -43,8 +41,12 @@ def needs_result(view: Callable[..., Any]) -> Callable[..., Any]:
 
 def _curve(x: Any, y: Any, axes: tuple[str, str], name: str, **options: Any) -> hv.Curve:
     color, dash = STYLES.get(name, (MUTED, ""))
-    look = {"color": color, "line_dash": DASHES.get(dash, [int(n) for n in dash.split()])}
+    look = {"color": color, "line_dash": [int(n) for n in dash.split()] or "solid"}
     return hv.Curve((x, y), *axes, label=name).opts(**(look | options))
+
+
+def _overlay(parts: list[hv.Element]) -> hv.Overlay:
+    return hv.Overlay(parts).opts(shared_axes=False)  # charts of one page are about other things
 
 
 @needs_result
@@ -70,7 +72,7 @@ def error_chart(made: Comparison, axis: str = "iterations") -> hv.Overlay:
             shown = slope > 1e-12
             line = {"color": color, "line_dash": "dotted", "line_width": 1.5}
             curves.append(_curve(k[shown], slope[shown], axes, name, **line))
-    return hv.Overlay(curves).opts(
+    return _overlay(curves).opts(
         title="Distance from the optimal value", width=640, height=360, logx=True, logy=True,
         legend_position="right",
     )  # fmt: skip
@@ -105,7 +107,7 @@ def bracket_chart(made: Comparison, state: int = 0) -> hv.Overlay:
     below, above = (float(np.max(s[2:], initial=1e-9)) for s in (optimum - low, high - optimum))
     least = 0.1 * max(below, above)
     limits = (optimum - 1.6 * max(below, least), optimum + 1.6 * max(above, least))
-    return hv.Overlay([*parts, hv.HLine(optimum)]).opts(
+    return _overlay([*parts, hv.HLine(optimum)]).opts(
         title="MacQueen's bracket; dashed: v*", width=520, height=320, ylim=limits,
         legend_position="right",
     )  # fmt: skip
@@ -135,7 +137,7 @@ def spectrum_chart(solved: Solved) -> hv.Overlay:
     fast = hv.Points((kept.real, kept.imag), list(axes), label="M: R1-VI").opts(
         color=OKABE_ITO["vermillion"], size=4
     )
-    return hv.Overlay([*circles, jump, plain, fast]).opts(
+    return _overlay([*circles, jump, plain, fast]).opts(
         title=f"Spectrum; dashed: modulus γ|λ₂| = {solved.rate:.4g}", width=440, height=400,
         xlim=(-1.1, 1.1), ylim=(-1.1, 1.1), legend_position="bottom_left",
     )  # fmt: skip
@@ -162,7 +164,7 @@ def gain_maps(made: Comparison) -> Any:
     maps = [
         hv.Image(matrix[::-1], ["to state", "from state"], "gain", bounds=(0, 0, n, n)).opts(
             title=titles[name], cmap=FIELD_MAP, clim=(0, top), width=300 if name != "PI" else 360,
-            height=290, colorbar=name == "PI", invert_yaxis=False,
+            height=290, colorbar=name == "PI", invert_yaxis=True, shared_axes=False,
         )
         for name, matrix in matrices.items()
     ]  # fmt: skip
@@ -178,7 +180,7 @@ def policy_chart(made: Comparison, iterations: int = 40) -> hv.Overlay:
         wrong = made.plans[name].wrong[:iterations]
         wide = {"line_width": 7, "color": "#B8C0CA"} if name == "VI" else {}
         curves.append(_curve(np.arange(len(wrong)), wrong, axes, name, **wide))
-    return hv.Overlay(curves).opts(
+    return _overlay(curves).opts(
         title="Wrong greedy actions", width=520, height=300, legend_position="right"
     )
 
@@ -202,8 +204,10 @@ def distribution_chart(made: Comparison, at: int = 3) -> Any:
     far = np.maximum(charts.distances(made), 1e-16)
     distance = _curve(
         np.arange(1, len(far) + 1), far, ("iteration k", "total variation"), "R1-VI"
-    ).opts(logy=True, title="Distance of d from stationary", width=380, height=300)
-    left = (bars * crosses).opts(
+    ).opts(
+        logy=True, title="Distance of d from stationary", shared_axes=False, width=380, height=300
+    )
+    left = _overlay([bars, crosses]).opts(
         title="d against the stationary distribution", width=520, height=300,
         legend_position="top_right",
     )  # fmt: skip
@@ -235,7 +239,7 @@ def learning_chart(found: dict[str, Learning], subtract: bool = False, title: st
     areas = hv.Polygons(bands, list(axes), "color").opts(
         color="color", alpha=0.13, line_alpha=0, tools=[]
     )
-    return hv.Overlay([areas, *curves]).opts(
+    return _overlay([areas, *curves]).opts(
         title=title or what, width=470, height=340, logx=True, logy=True,
         legend_position="bottom_left", legend_opts={"background_fill_alpha": 0.5},
     )  # fmt: skip
@@ -304,9 +308,10 @@ def sweep_chart(sweep: Sweep) -> hv.Overlay:
     # One element for all dots: each costs as much as a small chart.
     rows = [(*point, STYLES[name][0]) for name, found in points.items() for point in found]
     curves.append(hv.Scatter(rows, axes[0], [axes[1], "color"]).opts(color="color", size=6))
-    return hv.Overlay(curves).opts(
+    ticks = [(1 / (1 - gamma), f"{1 / (1 - gamma):.4g}") for gamma in sweep.iterations]
+    return _overlay(curves).opts(
         title="Iterations against the horizon", width=480, height=320, logx=True, logy=True,
-        legend_position="right", xticks=[round(1 / (1 - gamma), 1) for gamma in sweep.iterations],
+        legend_position="right", xticks=ticks,
     )  # fmt: skip
 
 
@@ -320,7 +325,7 @@ def rate_chart(sweep: Sweep) -> hv.Overlay:
     fitted = hv.Scatter((sweep.branching, sweep.fitted), *axes, label="fitted").opts(
         color=OKABE_ITO["vermillion"], size=9
     )
-    return (predicted * fitted).opts(
+    return _overlay([predicted, fitted]).opts(
         title="Local rate", width=400, height=320, logx=True, ylim=(0, 1),
         legend_position="top_right", xticks=sweep.branching.tolist(),
     )  # fmt: skip
