@@ -56,7 +56,9 @@ def test_the_numbers_of_the_table_by_hand():
     assert SIZES.L == pytest.approx(L)
     assert Sizes(3, 3, 5, 100_000, 0.05).L == pytest.approx(L + np.log(20))
     assert SIZES.ell == pytest.approx(np.log(200 * 9 * 25 * 1e10 * 1e5))
-    assert Sizes(3, 3, 5, 100_000, 0.5).ell == pytest.approx(np.log(200 * 9 * 25 * 1e10 * 2))
+    assert Sizes(3, 3, 5, 100_000, mvp_delta=0.5).ell == pytest.approx(
+        np.log(200 * 9 * 25 * 1e10 * 2)
+    )
     assert float(bonus("CH", 100, SIZES)) == pytest.approx(7 * 5 * L / 10)
     assert float(bonus("CH-I", 100, SIZES)) == pytest.approx(2 * 5 * L / 10)
     assert float(bonus("tight CH", 100, SIZES)) == pytest.approx(5 * np.sqrt(L / 200))

@@ -37,8 +37,17 @@ def toy(function: Callable[..., Any], **sliders: tuple[float, float, float, floa
         )
         for name, (start, low, high, step) in sliders.items()
     }
+    shown = ipywidgets.Output()
 
-    def show(**values: float) -> None:
-        display(function(**values))  # interactive_output drops what a function returns
+    def show(*_: Any) -> None:
+        # Not `interactive_output`, which drops what a function returns; and no display into an
+        # `Output`, whose messages sometimes make a client that runs notebooks wait for ever.
+        value = function(**{name: control.value for name, control in controls.items()})
+        with shown.hold_sync():  # one message, no flicker
+            shown.outputs = ()
+            shown.append_display_data(value)
 
-    display(ipywidgets.VBox(list(controls.values())), ipywidgets.interactive_output(show, controls))
+    for control in controls.values():
+        control.observe(show, "value")
+    show()
+    display(ipywidgets.VBox(list(controls.values())), shown)

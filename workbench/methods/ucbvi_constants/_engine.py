@@ -17,7 +17,8 @@ TIE = 1e-12  # Q values this close to the largest are equal
 SLACK = 1e-9  # rounding is no violation of optimism
 
 
-# A call would count references of all arrays in the tuples: more time than the work itself.
+# A call would count references of all arrays in the tuples, and so would each use of a field in a
+# loop: more time than the work itself. Hence inlined functions, and names for arrays before loops.
 inlined = njit(nogil=True, inline="always")
 
 
@@ -54,7 +55,8 @@ class Memory(NamedTuple):
 
     V (H + 1, S); counts (S, A, S), P_hat (S, A, S), N (S, A); n (S, A): visits behind P_hat, fewer
     than N for doubling; reached (H + 1, S): N'; policy (H, S) first maximizers, tied: all of them,
-    n_tied (H, S); value (H + 1, S) of the policy; weights (S,) scratch.
+    n_tied (H, S); value (H + 1, S) of the policy; weights (S,) scratch. inverse (S, A): 1 / n,
+    of_pair (S, A): the part of the bonus that only n decides.
     totals: pseudo-regret, realized regret. marks: replans, next record, next snapshot, replan due.
     """
 
@@ -71,6 +73,8 @@ class Memory(NamedTuple):
     n_tied: np.ndarray
     value: np.ndarray
     weights: np.ndarray
+    inverse: np.ndarray
+    of_pair: np.ndarray
     totals: np.ndarray
     marks: np.ndarray
 
@@ -101,23 +105,23 @@ def official_variance(P_hat, s, a, v):
 
 
 @inlined
-def _choose(m, h, s, random_ties):
+def _choose(Q, V, policy, tied, n_tied, h, s, random_ties):
     """Greedy actions from Q[h, s]; True if they are others than before."""
-    best, chosen = m.Q[h, s, 0], 0
-    for a in range(1, m.Q.shape[2]):
-        if m.Q[h, s, a] > best:
-            best, chosen = m.Q[h, s, a], a
-    m.V[h, s] = best
-    changed = m.policy[h, s] != chosen
-    m.policy[h, s] = chosen
+    best, chosen = Q[h, s, 0], 0
+    for a in range(1, Q.shape[2]):
+        if Q[h, s, a] > best:
+            best, chosen = Q[h, s, a], a
+    V[h, s] = best
+    changed = policy[h, s] != chosen
+    policy[h, s] = chosen
     if random_ties:
         count = 0
-        for a in range(m.Q.shape[2]):
-            tied = m.Q[h, s, a] >= best - TIE
-            changed = changed or tied != m.tied[h, s, a]
-            m.tied[h, s, a] = tied
-            count += tied
-        m.n_tied[h, s] = count
+        for a in range(Q.shape[2]):
+            equal = Q[h, s, a] >= best - TIE
+            changed = changed or equal != tied[h, s, a]
+            tied[h, s, a] = equal
+            count += equal
+        n_tied[h, s] = count
     return changed
 
 
@@ -126,145 +130,145 @@ def _plan(problem, r, m):
     """Backward induction with bonuses; True if the greedy policy has changed."""
     horizon, n_states, n_actions = m.Q.shape
     Q, V, bonus, P_hat, visits, weights = m.Q, m.V, m.bonus, m.P_hat, m.n, m.weights
+    policy, tied, n_tied, reached = m.policy, m.tied, m.n_tied, m.reached
+    inverse, of_pair = m.inverse, m.of_pair
     R, H, kind = problem.R, float(horizon), r.kind
     changed = False
     for h in range(horizon - 1, -1, -1):
-        following = V[h + 1]
         if kind == BERNSTEIN:
             for y in range(n_states):
-                weights[y] = min(r.rare / max(m.reached[h + 1, y], 1), H * H)
+                weights[y] = min(r.rare / max(reached[h + 1, y], 1), H * H)
         scale = r.scale if h < horizon - 1 or r.last_step_bonus else 0.0
         for s in range(n_states):
             for a in range(n_actions):
                 if visits[s, a] == 0 and kind != DOUBLING:
                     continue  # never tried: Q stays at H
-                n = float(max(visits[s, a], 1))
                 mean, square, seldom = 0.0, 0.0, 0.0
                 if kind == BERNSTEIN:
                     for y in range(n_states):
-                        p, v = P_hat[s, a, y], following[y]
+                        p, v = P_hat[s, a, y], V[h + 1, y]
                         mean += p * v
                         square += p * v * v
                         seldom += p * weights[y]
                 else:
                     for y in range(n_states):
-                        p, v = P_hat[s, a, y], following[y]
+                        p, v = P_hat[s, a, y], V[h + 1, y]
                         mean += p * v
                         square += p * v * v
                 b = 0.0
                 if scale > 0:
                     if kind == CHERNOFF:
-                        b = r.leading / np.sqrt(n)
+                        b = of_pair[s, a]
                     elif kind == PRACTITIONER:
-                        b = min(np.sqrt(1 / n) + (H - h) / n, H - h)
+                        b = min(np.sqrt(inverse[s, a]) + (H - h) * inverse[s, a], H - h)
                     else:
                         spread = max(square - mean * mean, 0.0)
                         if r.official_variance:
-                            spread = official_variance(P_hat, s, a, following)
-                        b = np.sqrt(r.variance * spread / n) + r.lower / max(n - r.less, 1.0)
+                            spread = official_variance(P_hat, s, a, V[h + 1])
+                        b = np.sqrt(r.variance * spread * inverse[s, a]) + of_pair[s, a]
                         if kind == BERNSTEIN:
-                            b += np.sqrt(r.correction * seldom / n)
+                            b += np.sqrt(r.correction * seldom * inverse[s, a])
                     b *= scale
                 bonus[h, s, a] = b
                 q = min(R[s, a] + mean + b, H)
                 Q[h, s, a] = q if kind == DOUBLING else min(q, Q[h, s, a])
-            changed = _choose(m, h, s, r.random_ties) or changed
+            changed = _choose(Q, V, policy, tied, n_tied, h, s, r.random_ties) or changed
     return changed
 
 
 @inlined
 def _evaluate(problem, r, m):
     """The exact value of the policy, which draws uniformly among tied actions if told so."""
-    for h in range(m.policy.shape[0] - 1, -1, -1):
-        for s in range(m.policy.shape[1]):
+    P, R, policy, tied, n_tied, value = problem.P, problem.R, m.policy, m.tied, m.n_tied, m.value
+    for h in range(policy.shape[0] - 1, -1, -1):
+        for s in range(policy.shape[1]):
             total = 0.0
-            for a in range(m.tied.shape[2]):
+            for a in range(tied.shape[2]):
                 if r.random_ties:
-                    if not m.tied[h, s, a]:
+                    if not tied[h, s, a]:
                         continue
-                elif a != m.policy[h, s]:
+                elif a != policy[h, s]:
                     continue
-                q = problem.R[s, a]
-                for y in range(m.policy.shape[1]):
-                    q += problem.P[s, a, y] * m.value[h + 1, y]
+                q = R[s, a]
+                for y in range(policy.shape[1]):
+                    q += P[s, a, y] * value[h + 1, y]
                 total += q
-            m.value[h, s] = total / m.n_tied[h, s]
+            value[h, s] = total / n_tied[h, s]
 
 
 @inlined
-def _count(r, m, s, a, y):
-    """One more visit of (s, a) that led to y."""
-    m.counts[s, a, y] += 1
-    m.N[s, a] += 1
-    if r.kind != DOUBLING:
-        m.n[s, a] = m.N[s, a]
-    elif m.N[s, a] & (m.N[s, a] - 1):  # not a power of two
-        return
-    else:
-        m.n[s, a] = m.counts[s, a].sum()
-        m.marks[3] = 1
-    for x in range(m.P_hat.shape[2]):
-        m.P_hat[s, a, x] = m.counts[s, a, x] / m.n[s, a]
-    if r.kind == DOUBLING:
-        m.counts[s, a, :] = 0
-
-
-@inlined
-def _note(problem, m, records, episode):
-    """Write down episode `episode` (from 1), after it was played, where that is due."""
-    i = m.marks[1]
-    if i < len(records.episodes) and records.episodes[i] == episode:
-        records.pseudo[i], records.realized[i] = m.totals[0], m.totals[1]
-        records.promised[i] = m.V[0, problem.start]
-        below = 0
-        for h in range(m.Q.shape[0]):
-            for s in range(m.Q.shape[1]):
-                below += m.V[h, s] < problem.V_star[h, s] - SLACK
-        records.violated[i] = below / (m.Q.shape[0] * m.Q.shape[1])
-        m.marks[1] += 1
-
-
-@inlined
-def _look(m, records, episode):
-    """Keep the tables with which episode `episode` is about to be played, where that is due."""
-    i = m.marks[2]
-    if i < len(records.looks) and records.looks[i] == episode:
-        records.Q[i], records.bonus[i], records.N[i] = m.Q, m.bonus, m.N
-        m.marks[2] += 1
+def _note(problem, m, records, i):
+    """Write down how things stand after an episode, in row i."""
+    records.pseudo[i], records.realized[i] = m.totals[0], m.totals[1]
+    records.promised[i] = m.V[0, problem.start]
+    below = 0
+    for h in range(m.Q.shape[0]):
+        for s in range(m.Q.shape[1]):
+            below += m.V[h, s] < problem.V_star[h, s] - SLACK
+    records.violated[i] = below / (m.Q.shape[0] * m.Q.shape[1])
 
 
 @njit(cache=True, nogil=True)
 def play(problem, r, m, records, rng, first, last):
     """Episodes first..last, counted from 1."""
     horizon, n_states, n_actions = m.Q.shape
-    best = problem.V_star[0, problem.start]
-    learns = r.kind != RANDOM and r.kind != CONSTANT
+    R, cumulative, start = problem.R, problem.cumulative, problem.start
+    policy, tied, n_tied, value = m.policy, m.tied, m.n_tied, m.value
+    counts, P_hat, N, n, reached = m.counts, m.P_hat, m.N, m.n, m.reached
+    inverse, of_pair, totals, marks = m.inverse, m.of_pair, m.totals, m.marks
+    episodes, looks, kind = records.episodes, records.looks, r.kind
+    best = problem.V_star[0, start]
+    learns = kind != RANDOM and kind != CONSTANT
     for episode in range(first, last + 1):
         changed = episode == 1
-        if m.marks[3] if r.kind == DOUBLING else learns:
+        if marks[3] if kind == DOUBLING else learns:
             changed = _plan(problem, r, m) or changed
-            m.marks[0] += 1
-            m.marks[3] = 0
+            marks[0] += 1
+            marks[3] = 0
         if changed:
             _evaluate(problem, r, m)
-        _look(m, records, episode)
-        s, gained = problem.start, 0.0
+        i = marks[2]
+        if i < len(looks) and looks[i] == episode:  # the tables it is about to be played with
+            records.Q[i], records.bonus[i], records.N[i] = m.Q, m.bonus, N
+            marks[2] += 1
+        s, gained = start, 0.0
         for h in range(horizon):
-            m.reached[h, s] += 1
-            a = m.policy[h, s]
-            if r.random_ties and m.n_tied[h, s] > 1:
-                left = int(rng.random() * m.n_tied[h, s])
+            reached[h, s] += 1
+            a = policy[h, s]
+            if r.random_ties and n_tied[h, s] > 1:
+                left = int(rng.random() * n_tied[h, s])
                 for a in range(n_actions):
-                    if m.tied[h, s, a]:
+                    if tied[h, s, a]:
                         if left == 0:
                             break
                         left -= 1
             u, y = rng.random(), 0
-            while y < n_states - 1 and u >= problem.cumulative[s, a, y]:
+            while y < n_states - 1 and u >= cumulative[s, a, y]:
                 y += 1
-            gained += problem.R[s, a]
-            _count(r, m, s, a, y)
+            gained += R[s, a]
+            counts[s, a, y] += 1
+            N[s, a] += 1
+            if kind != DOUBLING:
+                n[s, a] = N[s, a]
+                for x in range(n_states):
+                    P_hat[s, a, x] = counts[s, a, x] / n[s, a]
+            elif not N[s, a] & (N[s, a] - 1):  # a power of two: what came since the last one
+                n[s, a] = 0
+                for x in range(n_states):
+                    n[s, a] += counts[s, a, x]
+                for x in range(n_states):
+                    P_hat[s, a, x] = counts[s, a, x] / n[s, a]
+                    counts[s, a, x] = 0
+                marks[3] = 1
+            inverse[s, a] = 1.0 / n[s, a]
+            if kind == CHERNOFF:
+                of_pair[s, a] = r.leading / np.sqrt(n[s, a])
+            else:
+                of_pair[s, a] = r.lower / max(n[s, a] - r.less, 1)
             s = y
-        m.totals[0] += best - m.value[0, problem.start]
-        m.totals[1] += best - gained
-        _note(problem, m, records, episode)
+        totals[0] += best - value[0, start]
+        totals[1] += best - gained
+        i = marks[1]
+        if i < len(episodes) and episodes[i] == episode:
+            _note(problem, m, records, i)
+            marks[1] += 1

@@ -26,13 +26,14 @@ BERNSTEIN = {"BF": (8.0, 14 / 3, 0, 8.0, 100.0), "BF-I": (4.0, 7 / 3, 1, 4.0, 84
 
 @dataclass(frozen=True)
 class Sizes:
-    """S states, A actions, horizon H, K episodes; delta None: 1, but 1 / K for MVP."""
+    """S states, A actions, horizon H, K episodes; delta None: 1, mvp_delta None: 1 / K."""
 
     S: int
     A: int
     H: int
     K: float
     delta: float | None = None
+    mvp_delta: float | None = None
 
     @property
     def L(self) -> float:
@@ -43,7 +44,7 @@ class Sizes:
     def ell(self) -> float:
         """ln(200 S A H^2 K^2 / delta) of MVP."""
         product = 200.0 * self.S * self.A * self.H**2 * self.K**2
-        return float(np.log(product / (self.delta or 1 / self.K)))
+        return float(np.log(product / (self.mvp_delta or 1 / self.K)))
 
     @property
     def trivial(self) -> float:

@@ -87,7 +87,7 @@ def anatomy(
 
     variance: Var of the next value, at most H^2 / 4. reached: N'. N: where the terms are read off.
     """
-    visits = np.geomspace(1, max(10.0 * sizes.K, 1e4), 240)
+    visits = np.geomspace(1, max(10.0 * sizes.K, 1e4), 120)
     rest = {"variance": variance, "scale": scale}
     parts = terms(algorithm, visits, sizes, reached=reached, **rest)
     areas, below = [], np.zeros_like(visits)
@@ -138,7 +138,9 @@ def anatomy_table(
         "the visits of its last epoch."
     )
     return Html(
-        f'<div style="display:flex;flex-wrap:wrap;gap:0 28px">{left}{right}</div>'
+        f'<div style="display:flex;flex-wrap:wrap;align-items:flex-start;gap:0 28px">'
+        f"{left}{right}"
+        f"</div>"
         f'<div style="font:12px {FONT};color:{MUTED};max-width:620px">{html.escape(note)}</div>'
     )
 

@@ -86,7 +86,7 @@ def compare_steps(
     go to `learning.Learner`.
     """
     order = [(a, i) for i in range(len(mdps)) for a in algorithms]
-    sizes = Sizes(mdps[0].n, mdps[0].m, H, K, deltas[0])
+    sizes = Sizes(mdps[0].n, mdps[0].m, H, K, *deltas)
 
     def collected(runs: Sequence[Run | None]) -> Comparison:
         table: dict[str, list[Run | None]] = {a: [None] * len(mdps) for a in algorithms}

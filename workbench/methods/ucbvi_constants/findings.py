@@ -230,7 +230,8 @@ def _switches(study: UCBVIStudy) -> list[Claim]:
         ),
         judge(
             "last_step_optimism",
-            "and optimism holds without it: share of V_h < V*_h at any recorded episode",
+            "BF-I stays optimistic without a bonus at the last step: largest share of V_h < V*_h "
+            "at any recorded episode",
             None if violated is None else [violated], each_at_most=0.0, over="studies",
             note=PILOT,
         ),

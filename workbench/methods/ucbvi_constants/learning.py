@@ -185,9 +185,14 @@ class Learner:
         self.Q_star, V_star = backward_induction(mdp, H)
         self.problem = Problem(mdp.P, mdp.P.cumsum(-1), mdp.R, V_star, start)
         self.rules = _rules(
-            algorithm, Sizes(S, A, H, K, delta), scale, last_step_bonus, official_variance, ties
+            algorithm,
+            Sizes(S, A, H, K, delta, delta),
+            scale,
+            last_step_bonus,
+            official_variance,
+            ties,
         )
-        self.memory = _memory(H, S, A)
+        self.memory = _memory(H, S, A, self.rules.lower)
         if self.rules.random_ties:  # at first all actions are equal
             self.memory.n_tied[:] = A
         looks = spaced(K, min(_checked("snapshots", snapshots, 0), MOST_SNAPSHOTS), linear=False)
@@ -226,7 +231,7 @@ class Learner:
         )
 
 
-def _memory(H: int, S: int, A: int) -> Memory:
+def _memory(H: int, S: int, A: int, lower: float) -> Memory:
     full, pairs = (H, S, A), (S, A)
     V = np.zeros((H + 1, S))
     V[:H] = H
@@ -235,7 +240,8 @@ def _memory(H: int, S: int, A: int) -> Memory:
         P_hat=np.zeros((S, A, S)), N=np.zeros(pairs, np.int64), n=np.zeros(pairs, np.int64),
         reached=np.zeros((H + 1, S), np.int64), policy=np.zeros((H, S), np.int64),
         tied=np.ones(full, np.bool_), n_tied=np.ones((H, S), np.int64), value=np.zeros((H + 1, S)),
-        weights=np.zeros(S), totals=np.zeros(2), marks=np.zeros(4, np.int64),
+        weights=np.zeros(S), inverse=np.ones(pairs), of_pair=np.full(pairs, lower),
+        totals=np.zeros(2), marks=np.zeros(4, np.int64),
     )  # fmt: skip
 
 

@@ -34,7 +34,7 @@ from .experiments import (
     problems_of,
     scan_steps,
 )
-from .learning import MOST_SNAPSHOTS
+from .learning import MOST_SNAPSHOTS, Run
 
 # What acts on the live runs, in the order of the form.
 LIVE = (
@@ -53,7 +53,7 @@ def sizes_of(p: study.Parameters, comparison: Comparison | None = None) -> Sizes
     S, A = p.sizes
     if p.env == "npz" and comparison is not None:
         S, A = comparison.sizes.S, comparison.sizes.A
-    return Sizes(S, A, p.H, p.K, p.delta)
+    return Sizes(S, A, p.H, p.K, p.delta, p.mvp_delta or None)
 
 
 def at_once(p: study.Parameters) -> bool:
@@ -135,12 +135,14 @@ class Bench:
             caption="Where the bonus is looked at",
         )  # fmt: skip
         self.bonus_sliders.param.watch(lambda event: self._draw_bonus(), "values")
-        self.looked_at = select("Algorithm", list(self.parameters.algs), self._draw_table)
+        self.looked_at = select("Algorithm", list(self.parameters.algs), self._fit_table)
         self.table_sliders = Faders(
-            names=["Snapshot", "Stage h", "State s"], values=[0, 1, 0], lows=[0, 1, 0],
+            names=["Snapshot", "Stage h", "State s"], values=[1, 1, 0], lows=[0, 1, 0],
             highs=[1, 1, 1], steps=[1, 1, 1], caption="Where the table is looked at",
         )  # fmt: skip
         self.table_sliders.param.watch(lambda event: self._draw_table(), "values")
+        if "BF-I" in self.parameters.algs:
+            self.looked_at.value = "BF-I"
         self.scan_button = button(f"Scan (K = {SCAN_K:,})", self.scan_constants, 160)
         self.bandit_button = button("Pull the arms", self.pull, 130)
         self.pictures = {name: Drawing() for name in TABS}
@@ -279,14 +281,11 @@ class Bench:
     def _take_runs(self, comparison: Comparison) -> None:
         self.comparison = comparison
         self._draw_regret()
-        begun = [
-            a for a, (first,) in comparison.runs.items() if first and len(first.snapshots.episodes)
-        ]
-        if begun:
-            if self.looked_at.options != begun:
-                kept = self.looked_at.value if self.looked_at.value in begun else begun[-1]
-                self.looked_at.param.update(options=begun, value=kept)
-            self._fit_table()
+        names = comparison.algorithms
+        if self.looked_at.options != names:
+            kept = self.looked_at.value if self.looked_at.value in names else names[-1]
+            self.looked_at.param.update(options=names, value=kept)
+        self._fit_table()
         self.pictures["Visits"].html = str(
             drawings.visits_drawing([first for (first,) in comparison.runs.values() if first])
         )
@@ -335,8 +334,10 @@ class Bench:
 
     def _fit_table(self) -> None:
         """The sliders of the microscope span the present run."""
-        run_ = self.comparison.runs[self.looked_at.value][0]
-        (H, S, _), last = run_.Q.shape, len(run_.snapshots.episodes) - 1
+        looked = self._looked_at()
+        if looked is None:
+            return
+        (H, S, _), last = looked.Q.shape, len(looked.snapshots.episodes) - 1
         look, h, s = self.table_sliders.values
         at_end = look >= self.table_sliders.highs[0]
         values = [last if at_end else min(look, last), min(h, H), min(s, S - 1)]
@@ -344,14 +345,20 @@ class Bench:
         self._draw_table()
 
     def _draw_table(self) -> None:
-        found = self.comparison.runs.get(self.looked_at.value) if self.comparison else None
-        if not found or found[0] is None:
+        looked = self._looked_at()
+        if looked is None:
             return
         look, h, s = (int(v) for v in self.table_sliders.values)
-        (H, S, _), last = found[0].Q.shape, len(found[0].snapshots.episodes) - 1
+        (H, S, _), last = looked.Q.shape, len(looked.snapshots.episodes) - 1
         self.pictures["Q-table"].html = str(
-            drawings.microscope(found[0], min(look, last), min(h, H), min(s, S - 1))
+            drawings.microscope(looked, min(look, last), min(h, H), min(s, S - 1))
         )
+
+    def _looked_at(self) -> Run | None:
+        """The run under the microscope, once it has a snapshot."""
+        found = self.comparison.runs.get(self.looked_at.value) if self.comparison else None
+        begun = found and found[0] and len(found[0].snapshots.episodes)
+        return found[0] if begun else None
 
 
 def live(parameters: study.Parameters) -> pn.viewable.Viewable:

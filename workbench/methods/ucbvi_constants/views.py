@@ -76,6 +76,7 @@ def regret_chart(
         title=comparison.name, width=540 if legend else 400, height=330, logx=x_log, logy=y_log,
         xlim=(1, sizes.K), ylim=(0.5, 2 * sizes.trivial) if y_log else (0, 1.1 * top),
         legend_position="right", show_legend=legend,
+        **{} if x_log else {"xformatter": "%d"}, **{} if y_log else {"yformatter": "%d"},
     )  # fmt: skip
 
 
