@@ -59,7 +59,7 @@ def test_a_run_of_the_main_figure_takes_less_than_a_second(mdp):
 
 def test_twenty_times_as_fast_as_rlberry(mdp):
     pytest.importorskip("rlberry_scool", reason="peer: pip install rlberry-scool")
-    from rlberry.envs.finite import FiniteMDP
+    from rlberry.envs import FiniteMDP
     from rlberry_scool.agents import UCBVIAgent
 
     own = learn(mdp, "practitioner", H=5, K=50_000).seconds / 50_000
