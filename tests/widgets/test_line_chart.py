@@ -21,7 +21,7 @@ def paths(chart, color):
 def test_lines_go_where_the_scales_say():
     line = Line("a", np.array([0.0, 10.0]), np.array([0.0, 4.0]), "#111111")
     chart = line_chart("T", "x", "y", [line], width=200, height=100)
-    assert paths(chart, "#111111") == ["M62.0 56.0L186.0 12.0"]
+    assert paths(chart, "#111111") == ["M62.0 56.0L176.0 12.0"]
     parsed(chart)
 
 

@@ -15,7 +15,7 @@ import numpy as np
 from workbench.theme import FONT, GRID, INK, MUTED, Html
 
 DASHES = {"solid": "none", "dashed": "7 4", "dotted": "2 3", "dashdot": "8 3 2 3"}
-LEFT, RIGHT, TOP, BOTTOM = 62, 14, 12, 44
+LEFT, RIGHT, TOP, BOTTOM = 62, 24, 12, 44
 
 
 @dataclass(frozen=True)
