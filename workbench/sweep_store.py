@@ -70,10 +70,12 @@ class Store:
 
 
 def to_json(value: Any) -> bytes:
+    """A value as indented JSON that ends with a line break."""
     return (json.dumps(value, indent=1) + "\n").encode()
 
 
 def manifest_of(points: Points) -> dict[str, Any]:
+    """What decides a sweep, as plain values: two sweeps with the same are one."""
     return {
         "slug": points.slug,
         "preset": points.preset,
@@ -85,6 +87,7 @@ def manifest_of(points: Points) -> dict[str, Any]:
 
 
 def read_manifest(store: Store) -> dict[str, Any] | None:
+    """The manifest that the store holds, None if there is none; ValueError if it is damaged."""
     text = store.read(MANIFEST)
     try:
         return None if text is None else json.loads(text)
@@ -157,4 +160,5 @@ def load_all(store: Store) -> tuple[dict[str, Any], dict[str, dict[str, Any]], p
 
 
 def records_of(store: Store, slug: str, names: set[str]) -> dict[str, dict[str, Any]]:
+    """The results records of finished points, by name."""
     return {n: json.loads(store.read(f"points/{n}/{slug}.json") or b"") for n in sorted(names)}
