@@ -34,8 +34,9 @@ def test_the_graph_of_six_nodes_has_its_known_value_and_policy(gamma, value):
     v, policy, _ = mdp.policy_iteration(graph, gamma)
     assert v == pytest.approx(value, abs=1e-4)
     assert mdp.bellman(graph, v, gamma)[0] == pytest.approx(v, abs=1e-9)
+    assert policy.tolist() == [4, 5, 3, 1, 5, 0]
     best = mdp.action_values(graph, v, gamma)
-    assert best[range(6), (4, 5, 3, 1, 5, 0)] == pytest.approx(v, abs=1e-9)
+    assert best[range(6), policy] == pytest.approx(v, abs=1e-9)
     chain, _ = mdp.chain(graph, policy)
     assert abs(mdp.eigenvalues(chain)[1]) == pytest.approx(0.42511, abs=1e-5)
 
@@ -198,9 +199,14 @@ def _set(array, where, value):
     ("change", "message"),
     [
         (lambda P, R: _set(P, (1, 1), 0.2), r"P\[1, 1\] sums to 0.8"),
-        (lambda P, R: _set(P, (2, 0), [1.5, -0.5, 0, 0]), r"P\[2, 0\] has negative entries"),
+        (
+            lambda P, R: _set(P, (2, 0), [1.5, -0.5, 0, 0]),
+            r"P\[2, 0\] has negative entries and sums to 1:",
+        ),
+        (lambda P, R: _set(P, (2, 0), [1.5, -0.7, 0, 0]), "has negative entries and sums to 0.8:"),
         (lambda P, R: _set(P, (0, 1, 0), np.nan), r"P\[0, 1\] sums to nan"),
         (lambda P, R: _set(R, (3, 1), np.inf), r"R\[3, 1\] = inf: rewards must be finite"),
+        (lambda P, R: _set(R, (2, 0), np.nan), r"R\[2, 0\] = nan: rewards must be finite"),
         (lambda P, R: (P.transpose(1, 0, 2), R), r"actions first: give P.transpose\(1, 0, 2\)"),
         (lambda P, R: (np.stack([P] * 3), R), "stage-dependent dynamics are not covered"),
         (lambda P, R: (P, R[:3]), r"P has shape \(4, 2, 4\)"),
@@ -216,7 +222,10 @@ def test_bad_arrays_are_named(change, message):
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda: mdp.discount(1.0), "use relative value iteration"),
+        (
+            lambda: mdp.discount(1.0),
+            "the correction divides by 1 - gamma: for the average reward use relative value iter",
+        ),
         (lambda: mdp.discount(0.0), "allowed are 0 < gamma < 1"),
         (lambda: mdp.policy_iteration(TWO_STATES, 1.5), "gamma = 1.5"),
         (lambda: mdp.garnet(3, 2, 4), "b = 4: allowed are 1 to n = 3"),
@@ -233,3 +242,25 @@ def test_bad_input_is_one_clear_line(call, message):
     with pytest.raises(ValueError, match=message) as caught:
         call()
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda thin: mdp.MDP(thin.P.toarray().reshape(8, 2, 8), thin.R),
+        lambda thin: mdp.MDP(np.broadcast_to(np.full(8, 1 / 8), (8, 2, 8)), thin.R),
+        lambda thin: thin.dense(),
+        lambda thin: mdp.teleport(thin, 0.1),
+    ],
+    ids=["array", "view", "dense", "teleport"],
+)
+def test_a_dense_table_above_the_cap_is_refused_and_its_sparse_form_taken(make, monkeypatch):
+    thin = mdp.garnet(8, 2, 2).sparse()
+    assert make(thin).P.nbytes == 8 * 8 * 2 * 8
+    monkeypatch.setattr(mdp, "LARGEST_DENSE_BYTES", 1000)  # of 1024 bytes
+    with pytest.raises(
+        ValueError, match=r"of 8 states and 2 actions .*: give P in CSR form"
+    ) as bad:
+        make(thin)
+    assert "\n" not in str(bad.value)
+    assert mdp.MDP(thin.P, thin.R).n == 8 and mdp.teleport(thin, 0) is thin

@@ -49,6 +49,10 @@ class _Described:
         unit = f" [{self.unit}]" if self.unit else ""
         return f"{self.kind}{bounds_text(getattr(self, 'bounds', None))}{unit}"
 
+    def hint(self, value: Any) -> str:
+        """What may help with a value that is not allowed, to follow `allowed`; often nothing."""
+        return ""
+
 
 def bounds_text(bounds: tuple[float | None, float | None] | None) -> str:
     """` from a to b`, ` of at least a`, ` of at most b` or an empty string."""
@@ -101,6 +105,10 @@ class Choice(_Described, param.Selector):
         """The choices, quoted."""
         return "one of " + ", ".join(f"'{choice}'" for choice in self.objects)
 
+    def hint(self, value: Any) -> str:
+        """The nearest choice."""
+        return nearest(value, self.objects)
+
 
 class Choices(_Described, param.List):
     """One or more of a few strings, given as `objects`, each at most once."""
@@ -120,6 +128,12 @@ class Choices(_Described, param.List):
     def allowed(self) -> str:
         """The rule in words; bounds of a list are its length."""
         return self.kind
+
+    def hint(self, value: Any) -> str:
+        """The choice nearest to the first entry that is none."""
+        entries = value if isinstance(value, list) else [value]
+        return next((nearest(entry, self.objects) for entry in entries
+                     if entry not in self.objects), "")  # fmt: skip
 
     def _validate(self, val: Any) -> None:
         super()._validate(val)
@@ -222,6 +236,7 @@ class Parameters(param.Parameterized):
             except (ValueError, TypeError):
                 raise ParameterError(
                     f"{name} = {_short(value)} is not allowed: {declared.allowed()}"
+                    f"{declared.hint(value)}"
                 ) from None
         elif name.startswith("_") or name == "name":
             super().__setattr__(name, value)

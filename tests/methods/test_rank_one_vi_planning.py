@@ -225,6 +225,103 @@ def test_the_safeguard_keeps_nesterov_from_running_away():
     assert found.operators[-1] > len(found.errors)  # the trials are counted
 
 
+def operator(problem, v, gamma):
+    """T v and the greedy policy, written out."""
+    q = problem.R + gamma * np.einsum("say,y->sa", problem.P, v)
+    return q.max(1), q.argmax(1)
+
+
+def test_nesterov_follows_a_hand_recursion_and_falls_back_on_value_iteration():
+    problem, gamma = tables.gymnasium_table("cliff", "restart"), 0.9
+    alpha, beta = 1 / (1 + gamma), (1 - np.sqrt(1 - gamma**2)) / gamma
+    v = [np.zeros(problem.n)]
+    v.append(operator(problem, v[0], gamma)[0])
+    first_residual, accepted = np.abs(v[1] - v[0]).max(), []
+    for k in range(1, 12):
+        z = v[k] + beta * (v[k] - v[k - 1])
+        proposed = z + alpha * (operator(problem, z, gamma)[0] - z)
+        residual = np.abs(operator(problem, proposed, gamma)[0] - proposed).max()
+        accepted.append(residual <= ((1 + gamma) / 2) ** (k + 1) * first_residual)
+        v.append(proposed if accepted[-1] else operator(problem, v[k], gamma)[0])
+    assert set(accepted) == {True, False}, "both branches of the safeguard run"
+    found = first(planning.nesterov_value_iteration(problem, gamma, np.zeros(problem.n)), 13)
+    assert np.array(found) == pytest.approx(np.array(v), abs=1e-11)
+
+
+@pytest.mark.parametrize("memory", [1, 5])
+def test_anderson_follows_a_hand_recursion(memory):
+    problem, gamma = tables.garnet(12, 3, 4, 2), 0.9
+    start = np.random.default_rng(0).normal(size=12)
+    v, images, residuals = [start], [], []
+    for _ in range(10):
+        t, _ = operator(problem, v[-1], gamma)
+        images.append(t)
+        residuals.append(t - v[-1])
+        # The weights, of sum 1, that make the combined residual least: a constrained
+        # least-squares problem, solved by its Lagrangian.
+        D = np.array(residuals[-memory - 1 :])
+        count = len(D)
+        gram = D @ D.T
+        gram += 1e-12 * np.trace(gram) * np.eye(count)
+        system = np.block([[gram, np.ones((count, 1))], [np.ones((1, count)), np.zeros((1, 1))]])
+        weights = np.linalg.solve(system, np.r_[np.zeros(count), 1])[:-1]
+        v.append(weights @ np.array(images[-memory - 1 :]))
+    found = first(planning.anderson_value_iteration(problem, gamma, start, memory), 11)
+    assert np.array(found) == pytest.approx(np.array(v), abs=1e-6)
+    near = found[1:6], v[1:6]  # before the systems are singular
+    assert np.array(near[0]) == pytest.approx(np.array(near[1]), abs=1e-10)
+
+
+@pytest.mark.parametrize("gamma", [0.5, 0.9, 0.99])
+def test_anchored_value_iteration_follows_the_plain_formula(gamma):
+    problem = tables.garnet(12, 3, 4, 2)
+    start = np.random.default_rng(0).normal(size=12)
+    v = [start]
+    for k in range(1, 15):
+        beta = 1 / sum(gamma ** (-2 * i) for i in range(k + 1))
+        v.append(beta * start + (1 - beta) * operator(problem, v[-1], gamma)[0])
+    found = first(planning.anchored_value_iteration(problem, gamma, start), 15)
+    assert np.array(found) == pytest.approx(np.array(v), abs=1e-12)
+
+
+@pytest.mark.parametrize("gamma", [0.5, 0.9])
+def test_anchored_value_iteration_goes_on_for_thousands_of_iterates(gamma):
+    problem = tables.garnet(12, 3, 4, 2)  # gamma^(-2 k) overflows long before
+    planner = planning.anchored_value_iteration(problem, gamma, np.full(12, 3.0))
+    last = next(itertools.islice(planner, 2000, None))
+    assert last.value == pytest.approx(solved(problem, gamma)[0], abs=1e-9)
+
+
+@pytest.mark.parametrize("sweeps", [1, 20])
+def test_modified_policy_iteration_follows_a_hand_recursion(sweeps):
+    problem, gamma = tables.garnet(12, 3, 4, 2), 0.9
+    start = np.random.default_rng(0).normal(size=12)
+    v = [start]
+    for _ in range(10):
+        value, policy = operator(problem, v[-1], gamma)
+        for _ in range(sweeps):
+            value = np.array([
+                problem.R[s, a] + gamma * problem.P[s, a] @ value for s, a in enumerate(policy)
+            ])  # fmt: skip
+        v.append(value)
+    planner = planning.modified_policy_iteration(problem, gamma, start, sweeps)
+    assert np.array(first(planner, 11)) == pytest.approx(np.array(v), abs=1e-12)
+
+
+@pytest.mark.parametrize("gamma", [1.0, 1.5, -0.2])
+@pytest.mark.parametrize("name", [*planning.PLANNERS, "R1-QI"])
+def test_every_planner_refuses_a_discount_outside_zero_and_one(name, gamma):
+    make, start = planning.PLANNERS.get(name), np.zeros(2)
+    planner = (
+        make(TWO_STATES, gamma, start) if make
+        else planning.rank_one_q_iteration(TWO_STATES, gamma, start[:, None])
+    )  # fmt: skip
+    with pytest.raises(ValueError, match=f"gamma = {gamma}: allowed are 0 < gamma < 1") as caught:
+        next(planner)
+    average = "the correction divides by 1 - gamma: for the average reward use relative value iter"
+    assert (average in str(caught.value)) == (gamma >= 1) and "\n" not in str(caught.value)
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [

@@ -179,6 +179,14 @@ def test_solve_says_what_is_wrong():
     problem = tables.garnet(6, 2, 3)
     with pytest.raises(ValueError, match="relative value iteration"):
         planning.solve(problem, 1.0)
+    for start, what in (
+        (np.zeros(5), r"start is of shape \(5,\): expected 6 finite numbers"),
+        (np.zeros((6, 1)), r"of shape \(6, 1\)"),
+        (np.array([0, 0, np.nan, 0, 0, 0]), "start is not finite: expected 6 finite numbers"),
+        (np.full(6, np.inf), "not finite"),
+    ):
+        with pytest.raises(ValueError, match=what):
+            planning.solve(problem, 0.9, start=start)
     with pytest.raises(ValueError, match="did you mean 'point'"):
         planning.solve(problem, 0.9, d_mode="pont")
     two = tables.MDP(np.eye(2)[:, None, :], np.array([[1.0], [0.0]]))  # two recurrent classes
@@ -192,11 +200,16 @@ def test_solve_says_what_is_wrong():
     [
         ({"n": 5, "b": 6}, "b = 6 successors: allowed are 1 to n = 5"),
         ({"family": "npz"}, "needs file"),
-        ({"family": "garnett"}, "family = 'garnett'"),
-        ({"gamma": 1.0}, "gamma = 1.0"),
+        ({"family": "garnett"}, "family = 'garnett' .*; did you mean 'garnet'"),
+        (
+            {"gamma": 1.0},
+            "gamma = 1.0 .* 0.9999; the correction divides by 1 - gamma: for the "
+            "average reward use relative value iteration",
+        ),
+        ({"gamma": 1}, "use relative value iteration"),
         ({"gamma": 0.0}, "from 0.5 to 0.9999"),
-        ({"methods": ["VI", "R1VI"]}, "methods"),
-        ({"d_mode": "powr"}, "d_mode = 'powr'"),
+        ({"methods": ["VI", "R1VI"]}, "methods .*; did you mean 'R1-VI'"),
+        ({"d_mode": "powr"}, "d_mode = 'powr' .*; did you mean 'power'"),
         ({"teleport": 1.5}, "from 0 to 1"),
         ({"n": 3000}, "from 2 to 2000"),
         ({"step_rule": "harmonc"}, "step_rule"),

@@ -4,6 +4,10 @@ from collections.abc import Iterable
 from difflib import get_close_matches
 from typing import Any
 
+AVERAGE_REWARD = (  # what to say to a discount of 1 or more
+    "the correction divides by 1 - gamma: for the average reward use relative value iteration"
+)
+
 
 def choice(name: str, value: Any, allowed: Iterable[str]) -> str:
     """One of the allowed words, or an error with the nearest one."""

@@ -18,7 +18,7 @@ from numpy.typing import ArrayLike
 from scipy import sparse
 from scipy.linalg import lapack
 
-from .checks import choice
+from .checks import AVERAGE_REWARD, choice
 
 ROW_TOLERANCE = 1e-8
 LARGEST_DENSE_BYTES = 1_000_000_000
@@ -32,8 +32,8 @@ class MDP:
     P: (n, m, n), or CSR (n * m, n). R: (n, m) expected rewards. start: (n,) distribution of the
     first state (default: state 0). grid: (rows, columns) if states are the cells of a grid.
     terminal: (n,) states where an episode ended before `gymnasium_table` closed the table.
-    Raises ValueError, in one line, for shapes, rows that are no distributions, and rewards that are
-    not finite.
+    Raises ValueError, in one line, for shapes, a dense P above a gigabyte, rows that are no
+    distributions, and rewards that are not finite.
     """
 
     P: np.ndarray | sparse.csr_array
@@ -49,8 +49,11 @@ class MDP:
         if sparse.issparse(P):
             P = sparse.csr_array(P, dtype=float)
         else:
-            P = np.ascontiguousarray(P, float)
+            P = np.asarray(P)
         _check_shapes(P, R)
+        if not sparse.issparse(P):
+            check_dense_size(*R.shape)  # before it is copied
+            P = np.ascontiguousarray(P, float)
         _check_rows(P, R.shape)
         if not np.isfinite(R).all():
             s, a = np.argwhere(~np.isfinite(R))[0]
@@ -105,8 +108,8 @@ def check_dense_size(n: int, m: int) -> None:
 def discount(gamma: float) -> float:
     """gamma if it lies in (0, 1), or ValueError."""
     if not 0 < gamma < 1:
-        hint = ": for the average reward (gamma = 1) use relative value iteration"
-        raise ValueError(f"gamma = {gamma}: allowed are 0 < gamma < 1{hint if gamma >= 1 else ''}")
+        hint = f"; {AVERAGE_REWARD}" if gamma >= 1 else ""
+        raise ValueError(f"gamma = {gamma}: allowed are 0 < gamma < 1{hint}")
     return float(gamma)
 
 
@@ -145,7 +148,8 @@ def _check_rows(P: np.ndarray | sparse.csr_array, shape: tuple[int, int]) -> Non
     bad = negative | ~(np.abs(sums - 1) <= ROW_TOLERANCE)
     if bad.any():
         s, a = np.argwhere(bad)[0]
-        what = "has negative entries" if negative[s, a] else f"sums to {sums[s, a]:.10g}"
+        signs = "has negative entries and " if negative[s, a] else ""
+        what = f"{signs}sums to {sums[s, a]:.10g}"
         raise ValueError(f"P[{s}, {a}] {what}: every row must be a distribution (sum 1)")
 
 

@@ -3,6 +3,7 @@
 Every planner is v <- v + G (T v - v) with a gain matrix G of its own: I for value iteration,
 (I - gamma P)^-1 for policy iteration, I + gamma / (1 - gamma) 1 d' for R1-VI. A planner here is a
 generator of `Iterate`s v_0, v_1, ... that never ends by itself; `plan` follows it to a tolerance.
+Its first iterate raises ValueError unless 0 < gamma < 1.
 """
 
 from __future__ import annotations
@@ -41,6 +42,7 @@ Planner = Iterator[Iterate]
 
 def value_iteration(mdp: MDP, gamma: float, v: np.ndarray) -> Planner:
     """v <- T v."""
+    tables.discount(gamma)
     operators = 0
     while True:
         t, policy = bellman(mdp, v, gamma)
@@ -81,6 +83,7 @@ def rank_one_value_iteration(
     with the greedy chain before each update ("power", paper: 1), stays uniform, is that chain's
     stationary distribution ("exact"), or the point mass on state 0. ValueError for a bad d.
     """
+    tables.discount(gamma)
     choice("d_mode", d_mode, D_MODES)
     d = _distribution(d, mdp.n)
     if d_mode == "point":
@@ -112,6 +115,7 @@ def rank_one_q_iteration(
 
     The chain moves (s, a) -> (s', greedy action of s'); its matrix is never built.
     """
+    tables.discount(gamma)
     d, factor, states = np.full(q.shape, 1 / q.size), gamma / (1 - gamma), np.arange(mdp.n)
     while True:
         yield q, d
@@ -129,6 +133,7 @@ def policy_iteration(mdp: MDP, gamma: float, v: np.ndarray) -> Planner:
 
     An exact evaluation is counted as one Bellman evaluation, which flatters it.
     """
+    tables.discount(gamma)
     states, operators = np.arange(mdp.n), 0
     _, policy = bellman(mdp, v, gamma)
     yield Iterate(v, policy, operators)
@@ -142,6 +147,7 @@ def policy_iteration(mdp: MDP, gamma: float, v: np.ndarray) -> Planner:
 
 def modified_policy_iteration(mdp: MDP, gamma: float, v: np.ndarray, sweeps: int = 20) -> Planner:
     """One greedy step, then `sweeps` evaluations of that policy (counted like Bellman ones)."""
+    tables.discount(gamma)
     operators = 0
     while True:
         t, policy = bellman(mdp, v, gamma)
@@ -154,6 +160,7 @@ def modified_policy_iteration(mdp: MDP, gamma: float, v: np.ndarray, sweeps: int
 
 def nesterov_value_iteration(mdp: MDP, gamma: float, v: np.ndarray) -> Planner:
     """Accelerated VI with a safeguard (Goyal & Grand-Clément); its extra operators are counted."""
+    tables.discount(gamma)
     alpha, beta = 1 / (1 + gamma), (1 - np.sqrt(1 - gamma**2)) / gamma
     t, policy = bellman(mdp, v, gamma)
     yield Iterate(v, policy, 0)
@@ -180,6 +187,7 @@ def nesterov_value_iteration(mdp: MDP, gamma: float, v: np.ndarray) -> Planner:
 
 def anderson_value_iteration(mdp: MDP, gamma: float, v: np.ndarray, memory: int = 5) -> Planner:
     """Anderson acceleration with `memory` earlier residuals."""
+    tables.discount(gamma)
     operators, images, residuals = 0, [], []
     while True:
         t, policy = bellman(mdp, v, gamma)
@@ -197,13 +205,15 @@ def anderson_value_iteration(mdp: MDP, gamma: float, v: np.ndarray, memory: int 
 
 def anchored_value_iteration(mdp: MDP, gamma: float, v: np.ndarray) -> Planner:
     """v_k = beta_k v_0 + (1 - beta_k) T v_{k-1} with beta_k = 1 / sum_{i <= k} gamma^(-2 i)."""
-    start, operators, total = v, 0, 1.0
+    tables.discount(gamma)
+    start, k = v, 0
     while True:
         t, policy = bellman(mdp, v, gamma)
-        yield Iterate(v, policy, operators)
-        operators += 1
-        total = min(total + gamma ** (-2 * operators), 1e300)
-        v = start / total + (1 - 1 / total) * t
+        yield Iterate(v, policy, k)
+        k += 1
+        # The sum in closed form: its terms overflow after a few hundred iterates.
+        beta = (1 - gamma**2) * gamma ** (2 * k) / (1 - gamma ** (2 * k + 2))
+        v = beta * start + (1 - beta) * t
 
 
 PLANNERS: dict[str, Callable[..., Planner]] = {
@@ -340,10 +350,12 @@ def solve(
         solve(garnet(300, 5, 10), 0.99).value  # (300,)
 
     start: (n,), zeros by default. options: of `rank_one_value_iteration`. Raises ValueError for a
-    bad gamma or d, RuntimeError after `most` iterations.
+    bad gamma, start or d, RuntimeError after `most` iterations.
     """
-    tables.discount(gamma)
     start = np.zeros(mdp.n) if start is None else np.asarray(start, float)
+    if start.shape != (mdp.n,) or not np.isfinite(start).all():
+        what = "not finite" if start.shape == (mdp.n,) else f"of shape {start.shape}"
+        raise ValueError(f"start is {what}: expected {mdp.n} finite numbers, one for each state")
     planner = rank_one_value_iteration(mdp, gamma, start, **options)
     before = next(planner).value
     for k in range(1, most + 1):

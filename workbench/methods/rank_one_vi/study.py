@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from workbench import results
+from workbench.numerics.checks import AVERAGE_REWARD
 from workbench.parameters import (
     Boolean,
     Choice,
@@ -34,6 +35,16 @@ METHODS = ["VI", "R1-VI", "R1-VI (uniform d)", "midpoint", "NVI", "AVI-1", "AVI-
            "MPI-20", "PI"]  # fmt: skip
 
 
+class Discount(Number):
+    """A discount; from 1 on, where the correction has no meaning, what to use instead is said."""
+
+    __slots__ = []
+
+    def hint(self, value: Any) -> str:
+        """What there is for the average reward."""
+        return f"; {AVERAGE_REWARD}" if isinstance(value, float) and value >= 1 else ""
+
+
 class Parameters(BaseParameters):
     """Hyperparameters of the MDPs, of the planners and learners, and of the study."""
 
@@ -52,8 +63,8 @@ class Parameters(BaseParameters):
         doc="Actions of a Garnet")
     b = Integer(10, bounds=(1, 2000), softbounds=(1, 50), unit="states", group="Problem",
         doc="Possible successors of each state and action of a Garnet, at most n")
-    gamma = Number(0.99, bounds=(0.5, 0.9999), group="Problem",
-        doc="Discount")
+    gamma = Discount(0.99, bounds=(0.5, 0.9999), group="Problem",
+        doc="Discount, below 1, for the average reward use relative value iteration")
     teleport = Number(0.0, bounds=(0, 1), group="Problem",
         doc="Probability that the next state is drawn uniformly instead")
 
