@@ -1,8 +1,9 @@
-"""Charts as SVG text: for pictures that are redrawn at the speed of a slider.
+"""Charts as SVG text: pure functions that take about a millisecond, for pictures behind sliders.
 
-A HoloViews chart costs 50 ms a drawing; this costs about one, and needs no script in the page, so
-the same text serves the live view and the still of a report. For charts of results use HoloViews.
-Lines differ in dashes and points in shape, not only in color; the picture says itself in words.
+A HoloViews chart costs 50 ms a drawing or more. This needs no script in the page, so the same text
+serves the live view, a notebook and the still of a report. For charts of results use HoloViews:
+these have no tools. Lines differ in dashes and points in shape, not only in color; the picture says
+itself in words.
 """
 
 from __future__ import annotations
@@ -15,14 +16,13 @@ import numpy as np
 
 from workbench.theme import FONT, Html
 
-LEAST = 1e-16  # zero on a logarithmic axis
-LEFT, RIGHT, TOP, BOTTOM = 52, 10, 8, 34
-LARGEST = 400  # points of a line; more would not be seen
+LEFT, RIGHT, TOP, BOTTOM = 56, 20, 10, 36  # pixels around the field of a chart
+LARGEST = 400  # points of a line; of a longer one, one point a pixel
 
 
 @dataclass(frozen=True)
 class Line:
-    """x, y (k,); dash: of the stroke, as SVG has it."""
+    """x, y (k,), in a band between low and high (k,) if given; dash: of the stroke, as in SVG."""
 
     name: str
     x: Sequence[float]
@@ -30,6 +30,8 @@ class Line:
     color: str
     dash: str = ""
     width: float = 2.0
+    low: Sequence[float] | None = None
+    high: Sequence[float] | None = None
 
 
 @dataclass(frozen=True)
@@ -53,11 +55,12 @@ class Band:
     low: Sequence[float]
     high: Sequence[float]
     color: str
+    opacity: float = 0.25
 
 
 @dataclass(frozen=True)
 class Bars:
-    """One bar of height y (k,) for each x (k,)."""
+    """One bar from 0 to y (k,) for each x (k,), which are whole numbers."""
 
     name: str
     x: Sequence[float]
@@ -65,78 +68,249 @@ class Bars:
     color: str
 
 
-Part = Line | Dots | Band | Bars
+@dataclass(frozen=True)
+class Mark:
+    """A straight line at a value of an axis, "x" or "y", with its name beside it."""
+
+    name: str
+    at: float
+    axis: str = "y"
 
 
-class _Axis:
-    def __init__(self, low: float, high: float, start: float, end: float, log: bool):
-        self.log = log
-        if log:
-            low, high = (np.log10(max(value, LEAST)) for value in (low, high))
-        if high - low < 1e-12 * max(1.0, abs(high)):
-            low, high = low - 0.5, high + 0.5
-        self.low, self.high, self.start, self.end = low, high, start, end
+Part = Line | Dots | Band | Bars | Mark
 
-    def __call__(self, values: Sequence[float]) -> np.ndarray:
-        values = np.asarray(values, float)
+
+@dataclass(frozen=True)
+class Scale:
+    """Where values lie on the page: low..high at start..stop, linear or logarithmic."""
+
+    low: float
+    high: float
+    start: float
+    stop: float
+    log: bool = False
+
+    def __call__(self, values: Sequence[float] | float) -> np.ndarray:
+        """Pixels of values, of the shape of values; nan for what is not finite or has no log."""
+        values, low, high = np.asarray(values, float), self.low, self.high
+        with np.errstate(divide="ignore", invalid="ignore"):
+            if self.log:
+                values, low, high = np.log(values), np.log(low), np.log(high)
+            share = (values - low) / (high - low)
+        # What is far outside is not seen: short numbers do.
+        share = np.where(np.isfinite(share), np.clip(share, -3, 4), np.nan)
+        return self.start + share * (self.stop - self.start)
+
+    def ticks(self) -> list[float]:
+        """A handful of round values; powers of ten if logarithmic over more than two."""
+        low, high = self.low * (1 - 1e-9), self.high * (1 + 1e-9)
         if self.log:
-            values = np.log10(np.maximum(values, LEAST))
-        share = np.where(np.isfinite(values), values - self.low, np.nan) / (self.high - self.low)
-        return self.start + np.clip(share, -3, 4) * (self.end - self.start)
-
-    def ticks(self, count: int) -> list[tuple[float, str]]:
-        """Positions and labels of about `count` round numbers."""
-        step = _round_step((self.high - self.low) / count)
-        if self.log:
-            step = max(1.0, np.ceil(step))
-        first = np.ceil(self.low / step - 1e-9)
-        marks = step * np.arange(first, np.floor(self.high / step + 1e-9) + 1)
-        place = self.start + (marks - self.low) / (self.high - self.low) * (self.end - self.start)
-        words = [_power(mark) if self.log else f"{mark:.6g}" for mark in marks + 0.0]
-        return list(zip(place, words, strict=True))
-
-
-def _round_step(raw: float) -> float:
-    power = 10 ** np.floor(np.log10(raw))
-    return next(m * power for m in (1, 2, 5, 10) if m * power >= 0.999 * raw)
+            first, last = np.ceil(np.log10(low)), np.floor(np.log10(high))
+            every = max(1, int(np.ceil((last - first + 1) / 7)))
+            powers = 10.0 ** (every * np.arange(np.ceil(first / every), last // every + 1))
+            if len(powers) >= 3:
+                return powers.tolist()
+            found = [m * 10.0**k for k in np.arange(first - 1, last + 1) for m in (1, 2, 5)]
+            found = [value for value in found if low <= value <= high]
+            if len(found) >= 2:
+                return found
+        raw = (self.high - self.low) / 6
+        power = 10.0 ** np.floor(np.log10(raw))
+        step = power * next(m for m in (1, 2, 5, 10) if m * power >= raw * 0.999)
+        first, last = np.ceil(self.low / step - 1e-9), np.floor(self.high / step + 1e-9)
+        return (step * np.arange(first, last + 1)).tolist()
 
 
-def _power(exponent: float) -> str:
-    k = round(exponent)
-    small = "".join("⁰¹²³⁴⁵⁶⁷⁸⁹"[int(c)] if c.isdigit() else "⁻" for c in str(k))
-    return f"{10**k:g}" if 0 <= k <= 3 else f"10{small}"
+def number(value: float) -> str:
+    """A short finite number, for axes: 0.05, 300, 12,000, 10⁶, 2.5×10⁻⁴."""
+    mantissa, exponent = f"{value:.5e}".split("e")
+    if -4 < int(exponent) < 5:
+        return f"{value + 0.0:,.6g}"  # -0.0 + 0.0 is 0.0
+    mantissa = mantissa.rstrip("0").rstrip(".")
+    factor = {"1": "", "-1": "-"}.get(mantissa, f"{mantissa}×")
+    return f"{factor}10{str(int(exponent)).translate(str.maketrans('-0123456789', '⁻⁰¹²³⁴⁵⁶⁷⁸⁹'))}"
 
 
-def _span(parts: Sequence[Part], along_x: bool, log: bool) -> tuple[float, float]:
-    found = []
-    for part in parts:
-        if along_x:
-            found.append(part.x)
-        elif isinstance(part, Band):
-            found += [part.low, part.high]
-        else:
-            found += [part.y, [0.0]] if isinstance(part, Bars) else [part.y]
-    values = np.concatenate([np.asarray(values, float) for values in found] or [np.zeros(0)])
+def chart(
+    title: str,
+    parts: Sequence[Part],
+    x_label: str,
+    y_label: str,
+    *,
+    log_x: bool = False,
+    log_y: bool = False,
+    x_range: tuple[float, float] | None = None,
+    y_range: tuple[float, float] | None = None,
+    words: str = "",
+    width: int = 380,
+    height: int = 230,
+) -> Html:
+    """The parts over common axes, later ones on top, with title and legend.
+
+    words: what is seen, for those who do not see it; when not given, the labels and the names of
+    all parts. Parts with an empty name have no key. A value that is not finite, or <= 0 on a
+    logarithmic axis, is a gap. Ranges that are not given fit the parts but for marks of x; a linear
+    y axis then has 0.
+    """
+    x = Scale(*_range(x_range, parts, "x", log_x), LEFT, width - RIGHT, log_x)
+    y = Scale(*_range(y_range, parts, "y", log_y), height - BOTTOM, TOP, log_y)
+    bands = [
+        Band("", part.x, part.low, part.high, part.color, 0.2)
+        for part in parts
+        if isinstance(part, Line) and part.low is not None and part.high is not None
+    ]
+    inside = "".join(_drawn(part, x, y) for part in (*bands, *parts))
+    keys = "".join(_key(part) for part in parts if part.name and not isinstance(part, Mark))
+    names = ", ".join(part.name for part in parts if part.name)
+    spoken = html.escape(words or f"{title}: {y_label} over {x_label}. {names}")
+    # A picture within the picture cuts off what leaves the field, but for half a stroke.
+    edge = 3
+    box = f"{LEFT - edge} {TOP - edge} {x.stop - LEFT + 2 * edge} {y.start - TOP + 2 * edge}"
+    field = 'x="{}" y="{}" width="{}" height="{}"'.format(*box.split())
+    return Html(
+        f'<figure style="margin:0 0 6px;width:{width}px;max-width:100%;font:12px/1.4 {FONT};'
+        f'color:var(--jp-ui-font-color1, #1F2933)"><figcaption style="font-weight:600">'
+        f"{html.escape(title)}</figcaption>"
+        f'<svg viewBox="0 0 {width} {height}" role="img" aria-label="{spoken}" '
+        f'style="width:100%;height:auto;display:block;font:10.5px {FONT};fill:currentColor">'
+        f"{_axes(x, y, x_label, y_label)}"
+        f'<svg {field} viewBox="{box}" class="field">{inside}</svg></svg>'
+        f'<div style="display:flex;flex-wrap:wrap;gap:0 12px;padding-left:{LEFT // 2}px">{keys}'
+        "</div></figure>"
+    )
+
+
+def _range(
+    given: tuple[float, float] | None, parts: Sequence[Part], axis: str, log: bool
+) -> tuple[float, float]:
+    low, high = given or _span(parts, axis, log)
+    if log:
+        return (low, high) if high > 1.01 * low else (low / 2, high * 2)
+    flat = high - low < 1e-12 * max(1.0, abs(high))
+    return (low - 0.5, high + 0.5) if flat else (low, high)
+
+
+def _span(parts: Sequence[Part], axis: str, log: bool) -> tuple[float, float]:
+    values = np.concatenate([np.zeros(0), *(_along(part, axis) for part in parts)])
     values = values[np.isfinite(values) & (values > 0 if log else True)]
-    return (float(values.min()), float(values.max())) if len(values) else (0.1, 1.0)
+    if not len(values):
+        return (1.0, 10.0) if log else (0.0, 1.0)
+    low, high = float(values.min()), float(values.max())
+    if axis == "y" and not log:
+        low, high = min(low, 0.0), max(high, 0.0)
+        room = 0.04 * (high - low)
+        low, high = low - room * (low < 0), high + room * (high > 0)
+    return low, high
+
+
+def _along(part: Part, axis: str) -> np.ndarray:
+    if isinstance(part, Mark):
+        return np.array([part.at] if axis == part.axis == "y" else [], float)
+    if axis == "x":
+        x = np.asarray(part.x, float)
+        return np.concatenate([x - 0.5, x + 0.5]) if isinstance(part, Bars) else x
+    found = [getattr(part, name, None) for name in ("y", "low", "high")]
+    return np.concatenate([np.asarray(values, float) for values in found if values is not None])
+
+
+def _axes(x: Scale, y: Scale, x_label: str, y_label: str) -> str:
+    left, right, base, top = x.start, x.stop, y.start, y.stop
+    thin = 'stroke="currentColor" stroke-opacity="0.12"'
+    lines = [
+        f'<path d="M{left} {at:.1f}H{right}" {thin}/>'
+        f'<text x="{left - 5}" y="{at + 3.5:.1f}" text-anchor="end">{number(value)}</text>'
+        for value, at in zip(y.ticks(), y(y.ticks()), strict=True)
+    ] + [
+        f'<path d="M{at:.1f} {top}V{base}" {thin}/>'
+        f'<text x="{at:.1f}" y="{base + 14}" text-anchor="middle">{number(value)}</text>'
+        for value, at in zip(x.ticks(), x(x.ticks()), strict=True)
+    ]
+    return (
+        f'{"".join(lines)}<path d="M{left} {top}V{base}H{right}" fill="none" '
+        'stroke="currentColor" stroke-opacity="0.6"/>'
+        f'<text x="{(left + right) / 2}" y="{base + 30}" text-anchor="middle">'
+        f"{html.escape(x_label)}</text>"
+        f'<text transform="translate(11 {(top + base) / 2}) rotate(-90)" text-anchor="middle">'
+        f"{html.escape(y_label)}</text>"
+    )
+
+
+def _drawn(part: Part, x: Scale, y: Scale) -> str:
+    if isinstance(part, Line):
+        across, up = x(part.x), y(part.y)
+        if len(across) > LARGEST:
+            kept = np.diff(across.round(), prepend=np.nan) != 0
+            kept[-1] = True
+            across, up = across[kept], up[kept]
+        return (
+            f'<path d="{_path(across, up)}" {_stroke(part)} stroke-linejoin="round">'
+            f"<title>{html.escape(part.name)}</title></path>"
+        )
+    if isinstance(part, Band):
+        across, low, high = x(part.x), y(_grounded(part.low, y)), y(part.high)
+        known = np.isfinite(across + low + high)
+        across, low, high = across[known], low[known], high[known]
+        corners = zip([*across, *across[::-1]], [*high, *low[::-1]], strict=True)
+        return (
+            f'<polygon points="{" ".join(f"{a:.1f},{b:.1f}" for a, b in corners)}" '
+            f'fill="{part.color}" fill-opacity="{part.opacity}"/>'
+        )
+    if isinstance(part, Bars):
+        values = np.asarray(part.x, float)
+        floor = float(y(_grounded(0.0, y)))
+        outline = "".join(
+            f"M{a:.1f} {floor:.1f}H{b:.1f}V{top:.1f}H{a:.1f}Z"
+            for a, b, top in zip(x(values - 0.4), x(values + 0.4), y(part.y), strict=True)
+            if np.isfinite(a + b + top)
+        )
+        return f'<path d="{outline}" fill="{part.color}"/>'
+    if isinstance(part, Mark):
+        return _marked(part, x, y)
+    return "".join(
+        _shape(part.shape, a, b, part.size, part.color)
+        for a, b in zip(x(part.x), y(part.y), strict=True)
+        if np.isfinite(a + b)
+    )
 
 
 def _path(x: np.ndarray, y: np.ndarray) -> str:
-    good = np.isfinite(x) & np.isfinite(y)
     pen, words = False, []
-    for a, b, ok in zip(x, y, good, strict=True):
-        if ok:
+    for a, b, known in zip(x, y, np.isfinite(x + y), strict=True):
+        if known:
             words.append(f"{'L' if pen else 'M'}{a:.1f} {b:.1f}")
-        pen = ok
+        pen = known
     return "".join(words)
 
 
-def _thin(part: Line) -> tuple[np.ndarray, np.ndarray]:
-    x, y = np.asarray(part.x, float), np.asarray(part.y, float)
-    if len(x) > LARGEST:
-        kept = np.unique(np.linspace(0, len(x) - 1, LARGEST).round().astype(int))
-        x, y = x[kept], y[kept]
-    return x, y
+def _grounded(values: Sequence[float] | float, y: Scale) -> np.ndarray:
+    """What an area stands on; on a logarithmic axis, where there is no 0, the bottom."""
+    return np.maximum(values, y.low) if y.log else np.asarray(values, float)
+
+
+def _stroke(line: Line) -> str:
+    dash = f' stroke-dasharray="{line.dash}"' if line.dash else ""
+    return f'fill="none" stroke="{line.color}" stroke-width="{line.width}"{dash}'
+
+
+def _marked(mark: Mark, x: Scale, y: Scale) -> str:
+    at = float((x if mark.axis == "x" else y)(mark.at))
+    if not np.isfinite(at):
+        return ""
+    if mark.axis == "x":
+        left = at > x.start + 0.6 * (x.stop - x.start)
+        line = f"M{at:.1f} {y.stop}V{y.start}"
+        place = f'x="{at + (-5 if left else 5):.1f}" y="{y.start - 6}"'
+    else:
+        left = True
+        line = f"M{x.start} {at:.1f}H{x.stop}"
+        place = f'x="{x.stop - 4}" y="{at + (13 if at < y.stop + 14 else -4):.1f}"'
+    text = (
+        f'<text {place} text-anchor="{"end" if left else "start"}">{html.escape(mark.name)}</text>'
+    )
+    return (
+        f'<path d="{line}" stroke="currentColor" stroke-opacity="0.7" stroke-dasharray="4 3"/>'
+        f"{text if mark.name else ''}"
+    )
 
 
 def _shape(shape: str, a: float, b: float, r: float, color: str) -> str:
@@ -155,111 +329,15 @@ def _shape(shape: str, a: float, b: float, r: float, color: str) -> str:
     return f'<circle cx="{a:.1f}" cy="{b:.1f}" r="{r}" {look}/>'
 
 
-def _drawn(part: Part, x: _Axis, y: _Axis) -> str:
+def _key(part: Line | Dots | Band | Bars) -> str:
     if isinstance(part, Line):
-        xs, ys = _thin(part)
-        dash = f' stroke-dasharray="{part.dash}"' if part.dash else ""
-        return (
-            f'<path d="{_path(x(xs), y(ys))}" fill="none" stroke="{part.color}" '
-            f'stroke-width="{part.width}" stroke-linejoin="round"{dash}/>'
-        )
-    if isinstance(part, Band):
-        across, low, high = x(part.x), y(part.low), y(part.high)
-        outline = _path(np.r_[across, across[::-1]], np.r_[low, high[::-1]])
-        return f'<path d="{outline}Z" fill="{part.color}" fill-opacity="0.25"/>'
-    if isinstance(part, Bars):
-        across, tops, floor = x(part.x), y(part.y), float(y([0.0])[0])
-        width = max(1.0, 0.8 * (x.end - x.start) / max(len(across), 2))
-        outline = "".join(
-            f"M{a - width / 2:.1f} {floor:.1f}h{width:.1f}V{b:.1f}h{-width:.1f}Z"
-            for a, b in zip(across, tops, strict=True)
-            if np.isfinite(b)
-        )
-        return f'<path d="{outline}" fill="{part.color}"/>'
-    return "".join(
-        _shape(part.shape, a, b, part.size, part.color)
-        for a, b in zip(x(part.x), y(part.y), strict=True)
-        if np.isfinite(a) and np.isfinite(b)
-    )
-
-
-def _key(part: Part) -> str:
-    if isinstance(part, Line):
-        dash = f' stroke-dasharray="{part.dash}"' if part.dash else ""
-        sign = f'<path d="M0 5H20" stroke="{part.color}" stroke-width="{part.width}"{dash}/>'
+        sign = f'<path d="M0 5H22" {_stroke(part)}/>'
     elif isinstance(part, Dots):
-        sign = _shape(part.shape, 10, 5, 3.2, part.color)
+        sign = _shape(part.shape, 11, 5, 3.2, part.color)
     else:
-        opacity = ' fill-opacity="0.25"' if isinstance(part, Band) else ""
-        sign = f'<rect y="1" width="20" height="8" fill="{part.color}"{opacity}/>'
+        opacity = f' fill-opacity="{part.opacity}"' if isinstance(part, Band) else ""
+        sign = f'<rect y="1" width="22" height="8" fill="{part.color}"{opacity}/>'
     return (
-        '<span style="white-space:nowrap"><svg width="20" height="10" aria-hidden="true" '
+        '<span style="white-space:nowrap"><svg width="22" height="10" aria-hidden="true" '
         f'style="margin-right:4px">{sign}</svg>{html.escape(part.name)}</span>'
-    )
-
-
-def chart(
-    title: str,
-    parts: Sequence[Part],
-    x_label: str,
-    y_label: str,
-    *,
-    log_x: bool = False,
-    log_y: bool = False,
-    x_range: tuple[float, float] | None = None,
-    y_range: tuple[float, float] | None = None,
-    at: float | None = None,
-    words: str = "",
-    width: int = 380,
-    height: int = 230,
-) -> Html:
-    """The parts over common axes, with title and legend.
-
-    at: an x that is marked by a thin line. words: what is seen, for those who do not see it. Parts
-    with an empty name have no key. A value that is not finite is a gap.
-    """
-    low, high = x_range or _span(parts, True, log_x)
-    x = _Axis(low, high, LEFT, width - RIGHT, log_x)
-    low, high = y_range or _span(parts, False, log_y)
-    if not y_range and not log_y:
-        room = 0.04 * (high - low)
-        low, high = low - room * (low != 0), high + room
-    y = _Axis(low, high, height - BOTTOM, TOP, log_y)
-    grid = "".join(
-        f'<path d="M{LEFT} {b:.1f}H{width - RIGHT}" stroke="currentColor" stroke-opacity="0.14"/>'
-        f'<text x="{LEFT - 5}" y="{b + 3.5:.1f}" text-anchor="end">{text}</text>'
-        for b, text in y.ticks(5)
-    ) + "".join(
-        f'<path d="M{a:.1f} {TOP}V{height - BOTTOM}" stroke="currentColor" '
-        f'stroke-opacity="0.07"/><text x="{a:.1f}" y="{height - BOTTOM + 13}" '
-        f'text-anchor="middle">{text}</text>'
-        for a, text in x.ticks(6)
-    )
-    mark = ""
-    if at is not None:
-        mark = (
-            f'<path d="M{float(x([at])[0]):.1f} {TOP}V{height - BOTTOM}" stroke="currentColor" '
-            'stroke-opacity="0.5" stroke-dasharray="2 2"/>'
-        )
-    middle = (TOP + height - BOTTOM) / 2
-    labels = (
-        f'<text x="{(LEFT + width - RIGHT) / 2}" y="{height - 5}" text-anchor="middle">'
-        f"{html.escape(x_label)}</text>"
-        f'<text transform="translate(11 {middle}) rotate(-90)" text-anchor="middle">'
-        f"{html.escape(y_label)}</text>"
-    )
-    clip = f"c{abs(hash((title, width, height))) % 10**8}"
-    inside = "".join(_drawn(part, x, y) for part in parts)
-    keys = "".join(_key(part) for part in parts if part.name)
-    spoken = html.escape(words or f"{title}: {', '.join(p.name for p in parts if p.name)}")
-    return Html(
-        f'<figure style="margin:0;width:{width}px;max-width:100%;font:12px/1.4 {FONT};'
-        f'color:var(--jp-ui-font-color1, #1F2933)"><figcaption style="font-weight:600">'
-        f"{html.escape(title)}</figcaption>"
-        f'<div style="display:flex;flex-wrap:wrap;gap:0 12px;font-size:11px">{keys}</div>'
-        f'<svg viewBox="0 0 {width} {height}" role="img" aria-label="{spoken}" '
-        f'style="width:100%;height:auto;display:block;font:10.5px {FONT};fill:currentColor">'
-        f'<clipPath id="{clip}"><rect x="{LEFT}" y="{TOP - 3}" width="{width - RIGHT - LEFT + 3}" '
-        f'height="{height - BOTTOM - TOP + 6}"/></clipPath>{grid}{labels}'
-        f'<g clip-path="url(#{clip})">{inside}{mark}</g></svg></figure>'
     )

@@ -12,7 +12,7 @@ import numpy as np
 
 from workbench.theme import FONT, INK, MUTED, OKABE_ITO, Html
 from workbench.widgets import images
-from workbench.widgets.svg import Band, Bars, Dots, Line, chart
+from workbench.widgets.svg import Band, Bars, Dots, Line, Mark, chart
 
 from .experiments import Comparison, Solved
 from .learning import Learning
@@ -71,13 +71,8 @@ def errors(made: Comparison, axis: str = "iterations", at: int | None = None) ->
             color = MUTED if name == "γᵏ" else OKABE_ITO["vermillion"]
             parts.append(Line(name, k[shown], slope[shown], color, dash, 1.4))
     for name, plan in plans.items():
-        x, y = against(plan, axis), plan.errors
-        if len(y) > 400:  # even steps would lose the start
-            kept = np.unique(np.geomspace(1, len(y) - 1, 300).round().astype(int))
-            x, y = x[kept], y[kept]
-        elif axis == "iterations":
-            x, y = x[1:], y[1:]
         color, dash = STYLES[name]
+        x, y = against(plan, axis), np.maximum(plan.errors, 1e-16)  # 0: below the picture, no gap
         parts.append(Line(name, x, y, color, dash, 2.6 if name == "R1-VI" else 1.8))
     told = ", ".join(
         f"{name} {'needs' if plan.iterations is not None else 'has not arrived after'} "
@@ -85,11 +80,18 @@ def errors(made: Comparison, axis: str = "iterations", at: int | None = None) ->
         for name, plan in plans.items()
     )
     least = min(float(plan.errors.min()) for plan in plans.values())
+    x_range = _from_one(parts, axis)
+    parts += _now(at if axis == "iterations" and at else None)
     return chart(
         "Distance from v*", parts, AXES[axis], "max |v − v*|", log_y=True, log_x=True,
-        y_range=(max(1e-13, 0.5 * least), 2 * first), x_range=_from_one(parts, axis),
-        at=at if axis == "iterations" and at else None, words=f"Distance from v*: {told}.",
+        y_range=(max(1e-13, 0.5 * least), 2 * first), x_range=x_range,
+        words=f"Distance from v*: {told}.",
     )  # fmt: skip
+
+
+def _now(at: int | None) -> list[Mark]:
+    """The iteration that is looked at."""
+    return [] if at is None else [Mark("", at, "x")]
 
 
 def _from_one(parts: list[Line], axis: str) -> tuple[float, float]:
@@ -119,8 +121,8 @@ def bracket(made: Comparison, state: int = 0, at: int | None = None) -> Html:
     least = 0.1 * max(below, above)
     last = f"{low[-1]:.4g} to {high[-1]:.4g}"
     return chart(
-        f"Bracket of state {state}", parts, "iteration k", "value",
-        y_range=(optimum - 1.6 * max(below, least), optimum + 1.6 * max(above, least)), at=at,
+        f"Bracket of state {state}", [*parts, *_now(at)], "iteration k", "value",
+        y_range=(optimum - 1.6 * max(below, least), optimum + 1.6 * max(above, least)),
         words=f"Bracket of state {state}: in iteration {k[-1]} from {last}, optimum {optimum:.4g}. "
         "R1-VI and the midpoint lie inside, value iteration below.",
     )  # fmt: skip
@@ -210,8 +212,8 @@ def policies(made: Comparison, at: int | None = None) -> Html:
               if p.wrong[:40].any())]
     )  # fmt: skip
     return chart(
-        "Wrong greedy actions", parts, "iteration k", "states", x_range=(0, min(shown, 40)),
-        at=at if at is not None and at <= shown else None,
+        "Wrong greedy actions", [*parts, *_now(at)], "iteration k", "states",
+        x_range=(0, min(shown, 40)),
         words="States whose greedy action is not optimal, by iteration: value iteration, R1-VI and "
         "the midpoint coincide, but for ties.",
     )  # fmt: skip
@@ -251,8 +253,9 @@ def tracking(made: Comparison, at: int | None = None) -> Html:
     far = np.maximum(distances(made), 1e-16)
     color, _ = STYLES["R1-VI"]
     return chart(
-        "Distance of d from stationary", [Line("", np.arange(1, len(far) + 1), far, color)],
-        "iteration k", "total variation", log_y=True, at=at, y_range=(max(1e-16, far.min()), 1.0),
+        "Distance of d from stationary",
+        [Line("", np.arange(1, len(far) + 1), far, color), *_now(at)],
+        "iteration k", "total variation", log_y=True, y_range=(max(1e-16, far.min()), 1.0),
         height=150, words=f"Total variation distance from {far[0]:.2g} to {far[-1]:.2g}.",
     )  # fmt: skip
 
@@ -316,13 +319,9 @@ def learning(found: dict[str, Learning] | None, subtract: bool = False) -> Html:
     parts = []
     for name, learned in found.items():
         rows = learned.spread if subtract else learned.errors
-        color, dash = STYLES[name]
-        if len(rows) > 2:
-            low, high = np.quantile(rows, [0.1, 0.9], axis=0)
-            parts.append(Band("", learned.steps, low, high, color))
+        band = np.quantile(rows, [0.1, 0.9], axis=0) if len(rows) > 2 else (None, None)
         wide = 5.0 if subtract and name == "QL (harmonic)" else 2.0
-        parts.append(Line(name, learned.steps, np.median(rows, axis=0), color, dash, wide))
-    parts.sort(key=lambda part: isinstance(part, Line))
+        parts.append(Line(name, learned.steps, np.median(rows, axis=0), *STYLES[name], wide, *band))
     what = "half the span of q − q*" if subtract else "max |q − q*|"
     seeds = len(next(iter(found.values())).errors)
     ends = ", ".join(

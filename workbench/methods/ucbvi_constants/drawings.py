@@ -11,7 +11,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from workbench.theme import FONT, INK, MUTED, OKABE_ITO, Html, table_html
-from workbench.widgets.line_chart import Area, Line, Mark, line_chart, number
+from workbench.widgets.svg import Band, Line, Mark, chart, number
 
 from .bonuses import (
     BERNSTEIN,
@@ -28,16 +28,18 @@ from .experiments import Bandits, Comparison, Scan
 from .learning import Run
 
 _C = OKABE_ITO
+DASHED, DOTTED, DASHDOT = "7 4", "2 3", "8 3 2 3"
 # Color of the family, dash of the version.
 STYLES = {
-    "CH": (_C["orange"], "solid"), "CH-I": (_C["orange"], "dashed"),
-    "BF": (_C["blue"], "solid"), "BF-I": (_C["blue"], "dashed"),
-    "MVP": (_C["vermillion"], "solid"), "tight CH": (_C["green"], "solid"),
-    "practitioner": (_C["purple"], "solid"), "greedy": (MUTED, "dashed"),
-    "random policy": (MUTED, "dotted"), "first action": (MUTED, "dashdot"),
+    "CH": (_C["orange"], ""), "CH-I": (_C["orange"], DASHED),
+    "BF": (_C["blue"], ""), "BF-I": (_C["blue"], DASHED),
+    "MVP": (_C["vermillion"], ""), "tight CH": (_C["green"], ""),
+    "practitioner": (_C["purple"], ""), "greedy": (MUTED, DASHED),
+    "random policy": (MUTED, DOTTED), "first action": (MUTED, DASHDOT),
 }  # fmt: skip
 TERM_COLORS = {"lower order": _C["sky"], "correction": _C["green"], "variance": _C["purple"]}
 NEVER, FEW = "–", 1e-12
+WIDTH, HEIGHT = 620, 340
 
 
 def regret_drawing(
@@ -53,25 +55,23 @@ def regret_drawing(
         mean = curves.mean(0)
         half = 1.96 * curves.std(0, ddof=1) / np.sqrt(len(curves)) if len(curves) > 1 else None
         color, dash = STYLES[algorithm]
-        bands = (None, None) if half is None else (mean - half, mean + half)
-        lines.append(
-            Line(f"{algorithm} {mean[-1]:,.0f}", episodes, mean, color, dash, *bands)
-        )  # fmt: skip
+        band = (None, None) if half is None else (mean - half, mean + half)
+        lines.append(Line(f"{algorithm} {mean[-1]:,.0f}", episodes, mean, color, dash, 2.0, *band))
     K = np.unique(np.geomspace(1, sizes.K, 200).round())
     top = max((float(line.y.max()) for line in lines), default=sizes.trivial)
     lines += [
-        Line("H K, trivial", K, sizes.H * K, INK, "dotted", width=1.3),
+        Line("H K, trivial", K, sizes.H * K, INK, DOTTED, width=1.3),
         Line(
             "√(HSAT), order of the lower bound", K, sizes.H * np.sqrt(sizes.S * sizes.A * K),
-            INK, "dashed", width=1.3,
+            INK, DASHED, width=1.3,
         ),
     ]  # fmt: skip
     least = max(0.5, 1e-6 * top)
-    return line_chart(
-        f"Regret, {kind}: {comparison.name}", "episode", "summed regret", lines,
+    return chart(
+        f"Regret, {kind}: {comparison.name}", lines, "episode", "summed regret",
         x_range=(1, sizes.K) if x_log else (0, sizes.K),
         y_range=(least, max(1.3 * sizes.trivial, 10 * least)) if y_log else (0, 1.1 * top),
-        x_log=x_log, y_log=y_log,
+        log_x=x_log, log_y=y_log, width=WIDTH, height=HEIGHT,
     )  # fmt: skip
 
 
@@ -91,24 +91,26 @@ def anatomy(
     rest = {"variance": variance, "scale": scale}
     parts = terms(algorithm, visits, sizes, reached=reached, **rest)
     areas, below = [], np.zeros_like(visits)
-    for name in TERM_COLORS:
-        areas.append(Area(f"{algorithm}: {name}", visits, below, below + parts[name],
-                          TERM_COLORS[name]))  # fmt: skip
-        below = below + parts[name]
+    for name, color in TERM_COLORS.items():
+        above = below + parts[name]
+        areas.append(Band(f"{algorithm}: {name}", visits, below, above, color, 0.75))
+        below = above
     lines = [
         Line(a, visits, bonus(a, visits, sizes, **rest), STYLES[a][0], STYLES[a][1])
         for a in ("CH", "CH-I", "MVP", "tight CH")
     ]
-    chart = line_chart(
+    marks = [
+        Mark(f"H = {sizes.H}: above it a bonus says nothing", sizes.H),
+        Mark(f"N = {number(round(N))}", N, "x"),
+    ]
+    picture = chart(
         f"Anatomy of the {algorithm} bonus (S = {sizes.S}, A = {sizes.A}, H = {sizes.H}, "
         f"K = {number(sizes.K)})",
-        "visits N of the pair (s, a)", "bonus", lines, areas,
-        [Mark(f"H = {sizes.H}: above it a bonus says nothing", sizes.H),
-         Mark(f"N = {number(round(N))}", N, "x")],
-        x_log=True, y_log=True, x_range=(1, float(visits[-1])),
-        y_range=(max(1e-3 * sizes.H, FEW), 1e4 * sizes.H),
+        [*areas, *lines, *marks], "visits N of the pair (s, a)", "bonus", log_x=True, log_y=True,
+        x_range=(1, float(visits[-1])), y_range=(max(1e-3 * sizes.H, FEW), 1e4 * sizes.H),
+        width=WIDTH, height=HEIGHT,
     )  # fmt: skip
-    return Html(f"{chart}{anatomy_table(sizes, algorithm, variance, reached, N, scale)}")
+    return Html(f"{picture}{anatomy_table(sizes, algorithm, variance, reached, N, scale)}")
 
 
 def anatomy_table(
@@ -154,8 +156,8 @@ def bounds_drawing(sizes: Sizes, measured: Sequence[Comparison] = (), kind: str 
     ]
     order = sizes.H * np.sqrt(sizes.S * sizes.A * K)
     lines += [
-        Line("H K, trivial", K, sizes.H * K, INK, "dotted", width=1.4),
-        Line("√(HSAT), order of the lower bound", K, order, INK, "dashed", width=1.4),
+        Line("H K, trivial", K, sizes.H * K, INK, DOTTED, width=1.4),
+        Line("√(HSAT), order of the lower bound", K, order, INK, DASHED, width=1.4),
     ]
     for comparison in measured:
         for algorithm in comparison.algorithms:
@@ -167,10 +169,10 @@ def bounds_drawing(sizes: Sizes, measured: Sequence[Comparison] = (), kind: str 
                 lines.append(
                     Line(f"{algorithm}, measured", episodes[late], mean, color, dash, width=1.3)
                 )
-    return line_chart(
+    return chart(
         f"Bounds and reality (S = {sizes.S}, A = {sizes.A}, H = {sizes.H})",
-        "episodes K", "regret", lines, x_range=(100, 1e12), y_range=(1, 1e14),
-        x_log=True, y_log=True,
+        lines, "episodes K", "regret", x_range=(100, 1e12), y_range=(1, 1e14),
+        log_x=True, log_y=True, width=WIDTH, height=HEIGHT,
     )  # fmt: skip
 
 
@@ -295,13 +297,14 @@ def scan_drawing(scan: Scan) -> Html:
         violated.append(Line(a, x[order], scan.share(a)[order], color, dash))
     limits = (float(zero * 0.8), float(x.max() * 1.1))
     at_zero = [Mark("no bonus", zero, "x")] if (scan.scales == 0).any() else []
-    upper = line_chart(
-        f"Median regret after {scan.K:,} episodes", "multiplier of the bonus", "regret", regret, (),
-        at_zero, x_log=True, y_log=True, x_range=limits, height=270,
+    upper = chart(
+        f"Median regret after {scan.K:,} episodes", [*regret, *at_zero], "multiplier of the bonus",
+        "regret", log_x=True, log_y=True, x_range=limits, width=WIDTH, height=270,
     )  # fmt: skip
-    lower = line_chart(
-        "Optimism broken: share of (h, s) with V below V*", "multiplier of the bonus", "share",
-        violated, (), at_zero, x_log=True, x_range=limits, y_range=(0, 1), height=220,
+    lower = chart(
+        "Optimism broken: share of (h, s) with V below V*", [*violated, *at_zero],
+        "multiplier of the bonus", "share", log_x=True, x_range=limits, y_range=(0, 1),
+        width=WIDTH, height=220,
     )  # fmt: skip
     return Html(f"{upper}{lower}")
 
@@ -313,12 +316,10 @@ def bandit_drawing(bandits: Bandits) -> Html:
         mean = curves.mean(0)
         half = 1.96 * curves.std(0) / np.sqrt(len(curves))
         color = _C["blue"] if A == min(a for a, _ in bandits.curves) else _C["vermillion"]
-        dash = "solid" if index == "published" else "dashed"
-        lines.append(
-            Line(f"{A} arms, {index}: {mean[-1]:,.0f}", bandits.rounds, mean, color, dash,
-                 mean - half, mean + half)
-        )  # fmt: skip
-    return line_chart(
+        dash = "" if index == "published" else DASHED
+        name = f"{A} arms, {index}: {mean[-1]:,.0f}"
+        lines.append(Line(name, bandits.rounds, mean, color, dash, 2.0, mean - half, mean + half))
+    return chart(
         f"Bandits: two constants ({len(next(iter(bandits.curves.values())))} sets of arms)",
-        "round", "summed regret", lines, x_log=True,
+        lines, "round", "summed regret", log_x=True, width=WIDTH, height=HEIGHT,
     )  # fmt: skip

@@ -16,11 +16,11 @@ import panel as pn
 
 from workbench.explorer import Explorer
 from workbench.theme import INK, MUTED, OKABE_ITO, Html, table_html
-from workbench.widgets.line_chart import Scale, number
+from workbench.widgets.svg import Scale, number
 
 from . import drawings, live, study
 from .bonuses import BOUNDS, Sizes, regret_bound
-from .drawings import STYLES
+from .drawings import DASHED, DOTTED, STYLES
 from .experiments import Bandits, Comparison, Scan, Switches
 
 NOT_RUN = Html("<em>This experiment has not run: there is nothing to show.</em>")
@@ -39,7 +39,7 @@ def needs_result(view: Callable[..., Any]) -> Callable[..., Any]:
 def _curve(
     x: np.ndarray, y: np.ndarray, axes: tuple[str, str], name: str, color: str, dash: str
 ) -> hv.Curve:
-    return hv.Curve((x, y), *axes, label=name).opts(color=color, line_dash=dash)
+    return hv.Curve((x, y), *axes, label=name).opts(color=color, line_dash=dash or "solid")
 
 
 def regret_chart(
@@ -68,8 +68,8 @@ def regret_chart(
             bands.append(band.opts(color=color, alpha=0.15, line_width=0))
     K = np.unique(np.geomspace(1, sizes.K, 100).round())
     references = [
-        _curve(K, sizes.H * K, axes, "H K", INK, "dotted"),
-        _curve(K, sizes.H * np.sqrt(sizes.S * sizes.A * K), axes, "√(HSAT)", INK, "dashed"),
+        _curve(K, sizes.H * K, axes, "H K", INK, DOTTED),
+        _curve(K, sizes.H * np.sqrt(sizes.S * sizes.A * K), axes, "√(HSAT)", INK, DASHED),
     ]
     lines = [line.opts(line_width=1) for line in references]
     return hv.Overlay([*bands, *curves, *lines]).opts(
@@ -189,7 +189,7 @@ def bandit_chart(bandits: Bandits) -> hv.Overlay:
     for (A, index), found in bandits.curves.items():
         mean, half = found.mean(0), 1.96 * found.std(0) / np.sqrt(len(found))
         color = OKABE_ITO["blue" if fewest == A else "vermillion"]
-        dash = "solid" if index == "published" else "dashed"
+        dash = "" if index == "published" else DASHED
         curves.append(_curve(bandits.rounds, mean, axes, f"{A} arms, {index}", color, dash))
         band = hv.Area((bandits.rounds, mean - half, mean + half), axes[0], [axes[1], "upper"])
         bands.append(band.opts(color=color, alpha=0.15, line_width=0))
@@ -207,8 +207,8 @@ def bounds_chart(sizes: Sizes, measured: list[Comparison | None] = ()) -> hv.Ove
     ]
     order = sizes.H * np.sqrt(sizes.S * sizes.A * K)
     lines += [
-        _curve(K, sizes.H * K, axes, "H K, trivial", INK, "dotted"),
-        _curve(K, order, axes, "√(HSAT)", INK, "dashed").opts(line_width=1),
+        _curve(K, sizes.H * K, axes, "H K, trivial", INK, DOTTED),
+        _curve(K, order, axes, "√(HSAT)", INK, DASHED).opts(line_width=1),
     ]
     for comparison in measured:
         for a in comparison.algorithms if comparison else ():
@@ -338,7 +338,7 @@ def thumbnail() -> bytes:
         episodes, curves = made.curve(a)
         mean = np.maximum(curves.mean(0), 20)[episodes >= 10]
         points = list(zip(x(episodes[episodes >= 10]), y(mean), strict=True))
-        pieces = [points] if STYLES[a][1] == "solid" else _dashes(points, 9 * fine)
+        pieces = _dashes(points, 9 * fine) if STYLES[a][1] else [points]
         for piece in pieces:
             draw.line(piece, STYLES[a][0], 4 * fine, joint="curve")
         ends[a] = float(y(mean[-1]))
