@@ -295,12 +295,8 @@ class Explorer(pn.viewable.Viewer):
         self.run_button.disabled = self.report_button.disabled = busy
 
     def _show(self, step: Step, seconds: float = 0.0) -> None:
-        percent = round(100 * step.done)
-        self.status.object = (
-            f'<div role="status"><progress max="100" value="{percent}" aria-label="Progress" '
-            f'style="width:150px;vertical-align:middle;accent-color:{theme.OKABE_ITO["blue"]}">'
-            f"</progress> {percent} % · {seconds:.0f} s · {html.escape(step.message)}</div>"
-        )
+        message = f"{seconds:.0f} s · {step.message}"
+        self.status.object = theme.progress_html(step.done, message)
 
     def _show_problem(self, error: BaseException) -> None:
         self.status.object = ""

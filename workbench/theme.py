@@ -1,4 +1,4 @@
-"""One look everywhere: colors, chart defaults and small tables.
+"""One look everywhere: colors, chart defaults, small tables and progress.
 
 Okabe-Ito colors (distinguishable with color blindness) for up to eight classes, cividis for
 fields. Nothing here is specific to a method; heavy libraries are imported when first used.
@@ -73,6 +73,16 @@ class Html(str):
 
     def _repr_html_(self) -> str:
         return str(self)
+
+
+def progress_html(share: float, message: str) -> Html:
+    """A bar that is filled to a share of 1, the percentage and the message, escaped."""
+    percent = round(100 * share)
+    return Html(
+        f'<div role="status"><progress max="100" value="{percent}" aria-label="Progress" '
+        f'style="width:150px;vertical-align:middle;accent-color:{OKABE_ITO["blue"]}"></progress> '
+        f"{percent} % · {html.escape(message)}</div>"
+    )
 
 
 def table_html(

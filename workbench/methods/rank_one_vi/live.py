@@ -8,7 +8,6 @@ functions in `charts.py`, the numerical work is in `closeup.py` and `experiments
 from __future__ import annotations
 
 import asyncio
-import html
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
@@ -242,12 +241,7 @@ class PlannerBench:
             follow(step)
 
     def _say(self, step: Step) -> None:
-        percent = round(100 * step.done)
-        self.status.object = (
-            f'<div role="status"><progress max="100" value="{percent}" aria-label="Progress" '
-            f'style="width:150px;vertical-align:middle;accent-color:{theme.OKABE_ITO["blue"]}">'
-            f"</progress> {percent} % · {html.escape(step.message)}</div>"
-        )
+        self.status.object = theme.progress_html(step.done, step.message)
 
     # What is heard ---------------------------------------------------------------------------
 

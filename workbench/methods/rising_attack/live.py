@@ -8,7 +8,6 @@ thread, and keeps every iterate to walk back over. Pictures are pure functions, 
 from __future__ import annotations
 
 import asyncio
-import html
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
@@ -365,12 +364,7 @@ class AttackBench:
         self.stop_button.disabled = not busy
 
     def _say(self, step: Step) -> None:
-        percent = round(100 * step.done)
-        self.status.object = (
-            f'<div role="status"><progress max="100" value="{percent}" aria-label="Progress" '
-            f'style="width:150px;vertical-align:middle;accent-color:{_COLOR["blue"]}"></progress> '
-            f"{percent} % · {html.escape(step.message)}</div>"
-        )
+        self.status.object = theme.progress_html(step.done, step.message)
 
     def _show_problem(self, error: BaseException) -> None:
         self.status.object = problem(error).object

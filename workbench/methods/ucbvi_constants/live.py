@@ -243,12 +243,7 @@ class Bench:
         if self._seen and not shown:  # the page is gone
             self.stop()
         self._seen = shown
-        percent = round(100 * step.done)
-        self.status.object = (
-            f'<div role="status"><progress max="100" value="{percent}" aria-label="Progress" '
-            f'style="width:150px;vertical-align:middle;accent-color:{theme.OKABE_ITO["blue"]}">'
-            f"</progress> {percent} % · {html.escape(step.message)}</div>"
-        )
+        self.status.object = theme.progress_html(step.done, step.message)
         if step.data is not None:
             take(step.data)
 
