@@ -1,6 +1,7 @@
 """Pictures of R1-VI: pure functions of results that draw, with labels, signs and words."""
 
 import re
+from dataclasses import replace
 from xml.etree import ElementTree
 
 import holoviews as hv
@@ -10,7 +11,7 @@ from bokeh.models import Axis
 
 from workbench import steps as work
 from workbench import theme
-from workbench.methods.rank_one_vi import charts, closeup, experiments, study, views
+from workbench.methods.rank_one_vi import charts, closeup, experiments, learning, study, views
 from workbench.methods.rank_one_vi.speed import Peer
 
 theme.set_defaults()
@@ -56,7 +57,7 @@ def test_every_chart_draws_and_its_axes_are_named(finished, made):
         "costs": (views.error_charts(made), "Bellman evaluations"),
         "seconds": (views.error_charts(made), "CPU time [ms]"),
         "bracket": (views.bracket_chart(made, 3), "value of state 3"),
-        "spectrum": (views.spectrum_chart(made.solved), "imaginary part"),
+        "spectrum": (views.spectrum_chart(made), "imaginary part"),
         "toy": (views.spectrum_at(made, 0.5), "real part"),
         "gains": (views.gain_maps(made), "from state"),
         "policies": (views.policy_chart(made), "states with a wrong action"),
@@ -88,6 +89,31 @@ def test_a_teleported_spectrum_keeps_one_eigenvalue_and_shrinks_the_rest(made):
     assert (made.solved.eigenvalues == before).all(), "the picture changes nothing"
 
 
+def dots(element, number):
+    points = element.traverse(lambda e: e, [hv.Points])[number]
+    return points.dimension_values(0) + 1j * points.dimension_values(1)
+
+
+@pytest.mark.parametrize("share", [0.0, 0.5])
+def test_dots_of_rank_one_are_computed_from_its_error_matrix(made, share, monkeypatch):
+    plain, fast = (dots(views.spectrum_at(made, share), number) for number in (0, 1))
+    assert np.poly(fast) == pytest.approx(np.poly(np.r_[0, plain[1:]]), abs=1e-8)  # fact D
+    monkeypatch.setattr(experiments, "error_matrix", lambda P, d, gamma: gamma * P)
+    unchanged = dots(views.spectrum_at(made, share), 1)
+    assert np.poly(unchanged) == pytest.approx(np.poly(plain), abs=1e-8), "no assumption"
+    first = charts.spectrum(made)
+    monkeypatch.undo()
+    assert charts.spectrum(made) != first
+
+
+def test_of_many_states_the_dots_are_those_of_the_fact_and_say_so(made, monkeypatch):
+    assert "by fact D" not in charts.spectrum(made)
+    monkeypatch.setattr(experiments, "COMPUTED", made.solved.mdp.n - 1)
+    assert "by fact D" in charts.spectrum(made)
+    overlay = views.spectrum_chart(made)
+    assert dots(overlay, 1)[1:] == pytest.approx(dots(overlay, 0)[1:]) and dots(overlay, 1)[0] == 0
+
+
 def test_pictures_show_what_they_say(made):
     policies = made.plans["VI"].wrong[:12], made.plans["R1-VI"].wrong[:12]
     assert policies[0].tolist() == policies[1].tolist()
@@ -99,7 +125,7 @@ def test_pictures_show_what_they_say(made):
 def test_live_pictures_are_well_formed_and_say_themselves(made, at):
     svg = {
         "errors": charts.errors(made, "iterations", at), "bracket": charts.bracket(made, 2, at),
-        "policies": charts.policies(made, at), "spectrum": charts.spectrum(made.solved),
+        "policies": charts.policies(made, at), "spectrum": charts.spectrum(made),
         "distribution": charts.distribution(made, at), "tracking": charts.tracking(made, at),
     }  # fmt: skip
     said = {name: words(text) for name, text in svg.items()}
@@ -152,6 +178,18 @@ def test_learning_up_to_a_constant_makes_q_learning_and_rank_one_coincide(finish
     assert charts.learning(None) == "" == charts.learning({})
 
 
+def test_the_wide_curve_is_the_q_learning_with_the_step_sizes_of_rank_one(finished):
+    (found,) = finished.learning.values()
+    for rule, name in (("harmonic", "QL (harmonic)"), ("rescaled", "QL (rescaled)"), ("poly", "")):
+        runs = {**found, "R1-QL": replace(found["R1-QL"], rule=rule)}
+        curves = views.learning_chart(runs, True).traverse(lambda c: c, [hv.Curve])
+        widths = {c.label: hv.Store.lookup_options("bokeh", c, "style").kwargs["line_width"]
+                  for c in curves}  # fmt: skip
+        assert [label for label, width in widths.items() if width > 2] == ([name] if name else [])
+        assert charts.learning(runs, True).count('stroke-width="5') == 2 * bool(name), "and its key"
+    assert learning.coinciding({name: run for name, run in found.items() if name != "R1-QL"}) == ""
+
+
 def test_tables_show_every_row_and_mark_what_is_extrapolated(finished, cases):
     table = views.sweep_table(finished.sweep)
     assert all(name in table for name in experiments.SWEPT)
@@ -163,7 +201,7 @@ def test_tables_show_every_row_and_mark_what_is_extrapolated(finished, cases):
     rows = views.case_table(cases)
     assert "not reached" in rows and "<b>150</b>" in rows and "0.5000" in rows
     facts = views.facts_table(finished.facts)
-    assert all(f">{fact}</td>" in facts for fact in "ABCEF")
+    assert all(f">{fact}</td>" in facts for fact in "ABCDEF")
     learned = views.learning_table(finished.learning)
     assert "Zap" in learned and "µs" in learned
 

@@ -15,7 +15,7 @@ from workbench.widgets import images
 from workbench.widgets.svg import Band, Bars, Dots, Line, Mark, chart
 
 from .experiments import Comparison, Solved
-from .learning import Learning
+from .learning import Learning, coinciding
 from .planning import gain_matrices
 
 # Color and dashes of each planner and learner.
@@ -128,10 +128,11 @@ def bracket(made: Comparison, state: int = 0, at: int | None = None) -> Html:
     )  # fmt: skip
 
 
-def spectrum(solved: Solved) -> Html:
+def spectrum(made: Comparison) -> Html:
     """Picture 3: eigenvalues of gamma P of the optimal policy, and those of R1-VI's error."""
+    solved = made.solved
     chain = solved.gamma * solved.eigenvalues
-    kept = np.r_[0, chain[1:]]  # fact D, for every d
+    kept = solved.error_eigenvalues(last_d(made))
     turn = np.linspace(0, 2 * np.pi, 80)
     circle = Line("unit circle", np.cos(turn), np.sin(turn), MUTED, "2 3", 1.0)
     rate = Line(
@@ -143,11 +144,16 @@ def spectrum(solved: Solved) -> Html:
         "Spectrum", [
             circle, rate, jump,
             Dots("γP: value iteration", chain.real, chain.imag, INK, "ring", 4.0),
-            Dots("M: R1-VI", kept.real, kept.imag, OKABE_ITO["vermillion"], "disc", 2.2),
+            Dots(dots_of(solved), kept.real, kept.imag, OKABE_ITO["vermillion"], "disc", 2.2),
         ], "real part", "imaginary part", x_range=(-1.5, 1.5), y_range=(-1.08, 1.08), height=250,
         words=f"Eigenvalues in the complex plane: the one at {solved.gamma:.4g} of value iteration "
         f"moves to 0, the others stay; the largest that stays has modulus {solved.rate:.4g}.",
     )  # fmt: skip
+
+
+def dots_of(solved: Solved) -> str:
+    """What the dots of R1-VI in the spectrum are, for its legend."""
+    return "M: R1-VI" if solved.computed else "M: R1-VI, by fact D"
 
 
 def gains(made: Comparison) -> Html:
@@ -320,7 +326,7 @@ def learning(found: dict[str, Learning] | None, subtract: bool = False) -> Html:
     for name, learned in found.items():
         rows = learned.spread if subtract else learned.errors
         band = np.quantile(rows, [0.1, 0.9], axis=0) if len(rows) > 2 else (None, None)
-        wide = 5.0 if subtract and name == "QL (harmonic)" else 2.0
+        wide = 5.0 if subtract and name == coinciding(found) else 2.0
         parts.append(Line(name, learned.steps, np.median(rows, axis=0), *STYLES[name], wide, *band))
     what = "half the span of q − q*" if subtract else "max |q − q*|"
     seeds = len(next(iter(found.values())).errors)

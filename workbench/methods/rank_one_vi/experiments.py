@@ -1,6 +1,6 @@
 """The experiments of the study, each a generator of steps that returns plain arrays.
 
-One MDP under all planners, the exact facts on random MDPs, sweeps over discount and branching,
+One MDP under the planners, the exact facts on random MDPs, sweeps over discount and branching,
 failure modes and real networks, and learning. What the numbers mean for the claims is in
 `findings.py`, how they look in `views.py`.
 """
@@ -26,6 +26,7 @@ from .planning import (
     Plan,
     bracket,
     error_bound,
+    error_matrix,
     extrapolated,
     growing,
     optimal_actions,
@@ -39,12 +40,15 @@ MOST = 5_000  # iterations; longer tails of VI are extrapolated
 KEPT = 80  # first iterates whose values are kept for pictures
 BRANCHING, RATE_STATES = (2, 3, 5, 10, 20, 50), 100
 RATE_RANGE = (1e-11, 1e-3)  # errors between which the local rate is fitted
-SWEPT = ("VI", "NVI", "AVI-1", "AVI-5", "R1-VI", "R1-VI (uniform d)", "midpoint", "PI")
+SWEPT = ("VI", "anchored VI", "NVI", "AVI-1", "AVI-5", "R1-VI", "R1-VI (uniform d)", "midpoint",
+         "MPI-20", "PI")  # fmt: skip
 SLOWEST = ("PI", "R1-VI", "AVI-5", "midpoint", "R1-VI (uniform d)", "MPI-20", "AVI-1", "NVI",
            "anchored VI", "VI")  # fmt: skip
 MANY, LEADING = 600, 30  # states for which all eigenvalues take seconds; how many are found then
+COMPUTED = 150  # states up to which the spectrum of R1-VI's errors takes 10 ms at most
 SLOW = 0.995  # above this discount, the slow planners are left out of the sweep
-FAST = ("VI", "AVI-5", "R1-VI", "R1-VI (uniform d)", "midpoint", "PI")
+FAST = ("VI", "AVI-5", "R1-VI", "R1-VI (uniform d)", "midpoint", "MPI-20", "PI")
+FEW = 30  # states of the MDPs of facts D, equal rows of E, and F, which need dense tables
 
 
 def problem(p: Parameters) -> MDP:
@@ -90,6 +94,17 @@ class Solved:
     def stationary(self) -> np.ndarray:
         """(n,) stationary distribution of that chain."""
         return tables.stationary_distribution(self.chain)
+
+    @property
+    def computed(self) -> bool:
+        """Whether `error_eigenvalues` are computed, not taken from fact D."""
+        return self.mdp.n <= COMPUTED
+
+    def error_eigenvalues(self, d: np.ndarray) -> np.ndarray:
+        """Of R1-VI's error matrix with d (n,), complex; those of fact D above `COMPUTED` states."""
+        if not self.computed:
+            return np.r_[0, self.gamma * self.eigenvalues[1:]]
+        return tables.eigenvalues(error_matrix(self.chain, d, self.gamma))
 
     @property
     def rate(self) -> float:
@@ -169,31 +184,36 @@ class Facts:
 
     span: greatest spread of R1-VI minus VI over iterates, relative to the value (fact A, several
     choices of d). outside: values outside MacQueen's bracket (B). above: errors above their bound
-    (C). one_step: error after one step with constant rewards, two_step: after two steps with equal
-    rows (E), both relative. shift: spread of R1-QL minus QL, relative (F).
+    (C). deflation: coefficients of the characteristic polynomial of R1-VI's error matrix for the
+    optimal policy and a random d, minus those with the roots 0 and gamma lambda_i, greatest (D).
+    one_step: error after one step from v = 0 with constant rewards, two_step: after two steps with
+    equal rows (E), both relative. shift: spread of R1-QL minus QL, relative (F).
     """
 
     span: np.ndarray
     outside: np.ndarray
     above: np.ndarray
+    deflation: np.ndarray
     one_step: np.ndarray
     two_step: np.ndarray
     shift: np.ndarray
 
 
 def facts_steps(p: Parameters, iterates: int = 60) -> Steps[Facts]:
-    """Check facts A, B, C, E and F on a random MDP for each seed, at the reader's discount."""
+    """Check facts A to F on random MDPs for each seed, at the reader's discount."""
     rows = []
     for number in range(p.seeds):
         seed = p.seed + FACTS + number
         rng = np.random.default_rng(seed)
         mdp = tables.garnet(p.n, p.m, p.b, seed)
-        rows.append(_facts(mdp, p.gamma, rng, iterates))
+        small = tables.garnet(min(p.n, FEW), p.m, min(p.b, FEW), seed)
+        rows.append((*_facts(mdp, p.gamma, rng, iterates), *_small_facts(small, p.gamma, rng)))
         yield Step((number + 1) / p.seeds, f"MDP {number + 1} of {p.seeds}")
     return Facts(*np.array(rows, float).T)
 
 
 def _facts(mdp: MDP, gamma: float, rng: np.random.Generator, iterates: int) -> tuple[float, ...]:
+    """span, outside, above of `Facts`."""
     n, start = mdp.n, np.zeros(mdp.n)
     solved = solve(mdp, gamma)
     plain = _values(value_iteration(mdp, gamma, start), iterates)
@@ -213,16 +233,27 @@ def _facts(mdp: MDP, gamma: float, rng: np.random.Generator, iterates: int) -> t
             outside += int(((value < low - slack) | (value > high + slack)).sum())
         error = np.abs(fast["power"][k] - solved.optimum).max()
         above += int(error > error_bound(plain[k - 1], plain[k], gamma) + slack)
+    return span, outside, above
+
+
+def _small_facts(mdp: MDP, gamma: float, rng: np.random.Generator) -> tuple[float, ...]:
+    """deflation, one_step, two_step, shift of `Facts`."""
+    n, start = mdp.n, np.zeros(mdp.n)
+    solved = solve(mdp, gamma)
+    # Coefficients, since the roots themselves may be multiple, and then hardly determined.
+    M = error_matrix(solved.chain, rng.dirichlet(np.ones(n)), gamma)
+    roots = np.r_[0, gamma * solved.eigenvalues[1:]]
+    deflation = np.abs(np.poly(np.linalg.eigvals(M)) - np.poly(roots)).max()
     c = rng.uniform(-1, 1)
     constant = MDP(mdp.P, np.full(mdp.R.shape, c))
     after_one = _values(rank_one_value_iteration(constant, gamma, start), 2)[1]
     one = np.abs(after_one * (1 - gamma) / c - 1).max()
     row = rng.dirichlet(np.ones(n))
-    same = MDP(np.broadcast_to(row, (n, mdp.m, n)).copy(), mdp.R)
+    same = MDP(np.broadcast_to(row, (n, mdp.m, n)), mdp.R)
     after_two = _values(rank_one_value_iteration(same, gamma, start), 3)[2]
     value = solve(same, gamma).optimum
     two = np.abs(after_two - value).max() / max(1.0, np.abs(value).max())
-    return span, outside, above, one, two, _shift(mdp, gamma, rng)
+    return deflation, one, two, _shift(mdp, gamma, rng)
 
 
 def _values(planner, count: int) -> np.ndarray:
@@ -309,7 +340,7 @@ MORE_FAMILIES = {
     "frozenlake4 absorbing": 0.99, "frozenlake4 restart": 0.99, "cliff absorbing": 0.99,
     "taxi restart": 0.99, "taxi absorbing": 0.99, "garnet500": 0.99,
 }  # fmt: skip
-CASE_PLANNERS = ("VI", "NVI", "AVI-1", "AVI-5", "R1-VI", "midpoint", "PI")
+CASE_PLANNERS = SWEPT
 
 
 def named(key: str) -> MDP:

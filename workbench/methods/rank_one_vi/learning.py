@@ -201,10 +201,11 @@ class Learning:
     errors (seeds, points): max-norm distance of q from q*. spread (seeds, points): the same after
     the best constant is taken off (half the span). wrong (seeds, points): states whose greedy
     action is not optimal. seconds (seeds,): CPU time of the updates. q (seeds, n, m): the last
-    estimates.
+    estimates. rule: its step sizes.
     """
 
     name: str
+    rule: str
     steps: np.ndarray
     errors: np.ndarray
     spread: np.ndarray
@@ -279,16 +280,16 @@ def learn_steps(
             try:
                 step = next(running)
             except StopIteration as end:
-                return _gathered(methods, at, end.value)
+                return _gathered(methods, rule, at, end.value)
             started = step.data is not None and all(seed is not None for seed in step.data)
-            so_far = _gathered(methods, at, step.data) if started else None
+            so_far = _gathered(methods, rule, at, step.data) if started else None
             yield Step(step.done, step.message, so_far)
     finally:
         running.close()
 
 
 def _gathered(
-    methods: Sequence[str], at: np.ndarray, seeds: Sequence[dict[str, tuple]]
+    methods: Sequence[str], rule: str, at: np.ndarray, seeds: Sequence[dict[str, tuple]]
 ) -> dict[str, Learning]:
     """What is known of all seeds, up to the look that all of them have had."""
     points = min(len(seed[name][0]) for seed in seeds for name in methods)
@@ -297,9 +298,16 @@ def _gathered(
         rows, spent, q = zip(*(seed[name] for seed in seeds), strict=True)
         errors, spread, wrong = np.moveaxis(np.array([r[:points] for r in rows]), -1, 0)
         result[name] = Learning(
-            name, at[:points], errors, spread, wrong, np.array(spent), np.array(q)
-        )
+            name, METHODS[name][1] or rule, at[:points], errors, spread, wrong, np.array(spent),
+            np.array(q),
+        )  # fmt: skip
     return result
+
+
+def coinciding(found: dict[str, Learning]) -> str:
+    """Name of the Q-learning that R1-QL equals up to a constant (fact F): of its step sizes."""
+    own = found["R1-QL"].rule if "R1-QL" in found else None
+    return next((name for name in found if name.startswith("QL ") and found[name].rule == own), "")
 
 
 def _look(q: np.ndarray, best: np.ndarray) -> tuple[float, float, int]:

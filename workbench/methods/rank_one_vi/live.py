@@ -294,7 +294,7 @@ class PlannerBench:
             return
         self._draw_curves()
         d["bracket"].html = str(charts.bracket(made, state, k))
-        d["spectrum"].html = str(charts.spectrum(made.solved))
+        d["spectrum"].html = str(charts.spectrum(made))
         d["distribution"].html = str(charts.distribution(made, k))
         d["tracking"].html = str(charts.tracking(made, k))
         d["gains"].html = str(charts.gains(made))
@@ -371,7 +371,7 @@ def still(parameters: study.Parameters) -> str:
         run(steps)
     drawn = [
         charts.errors(made), charts.bracket(made), charts.policies(made),
-        charts.spectrum(made.solved), charts.distribution(made, 5), charts.gains(made),
+        charts.spectrum(made), charts.distribution(made, 5), charts.gains(made),
     ]  # fmt: skip
     return (
         '<div style="display:flex;flex-wrap:wrap;gap:16px">'

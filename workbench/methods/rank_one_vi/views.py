@@ -9,6 +9,7 @@ from __future__ import annotations
 import functools
 import html
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import holoviews as hv
@@ -20,8 +21,8 @@ from workbench.theme import FIELD_MAP, INK, MUTED, OKABE_ITO, Html, table_html
 
 from . import charts, live, study
 from .charts import AXES, STYLES
-from .experiments import Case, Comparison, Facts, Solved, Sweep
-from .learning import Learning
+from .experiments import Case, Comparison, Facts, Sweep
+from .learning import Learning, coinciding
 from .planning import gain_matrices
 from .speed import Peer
 
@@ -114,11 +115,11 @@ def bracket_chart(made: Comparison, state: int = 0) -> hv.Overlay:
 
 
 @needs_result
-def spectrum_chart(solved: Solved) -> hv.Overlay:
+def spectrum_chart(made: Comparison) -> hv.Overlay:
     """Eigenvalues of gamma P of the optimal policy, and of the error matrix of R1-VI."""
-    axes = ("real part", "imaginary part")
+    axes, solved = ("real part", "imaginary part"), made.solved
     chain = solved.gamma * solved.eigenvalues
-    kept = np.r_[0, chain[1:]]
+    kept = solved.error_eigenvalues(charts.last_d(made))
     turn = np.linspace(0, 2 * np.pi, 90)
     circles = [
         hv.Curve((radius * np.cos(turn), radius * np.sin(turn)), *axes).opts(
@@ -134,7 +135,7 @@ def spectrum_chart(solved: Solved) -> hv.Overlay:
     plain = hv.Points((chain.real, chain.imag), list(axes), label="γP: value iteration").opts(
         fill_color=None, line_color=INK, size=9, line_width=1.5
     )
-    fast = hv.Points((kept.real, kept.imag), list(axes), label="M: R1-VI").opts(
+    fast = hv.Points((kept.real, kept.imag), list(axes), label=charts.dots_of(solved)).opts(
         color=OKABE_ITO["vermillion"], size=4
     )
     return _overlay([*circles, jump, plain, fast]).opts(
@@ -147,9 +148,11 @@ def spectrum_at(made: Comparison, teleport: float) -> hv.Overlay:
     """The spectrum if the next state is drawn uniformly with probability `teleport`, for a toy."""
     moved = made.solved.eigenvalues.copy()
     moved[1:] *= 1 - teleport
-    solved = Solved(*(getattr(made.solved, f) for f in made.solved.__dataclass_fields__))
-    solved.__dict__["eigenvalues"] = moved  # where the cached property looks
-    return spectrum_chart(solved)
+    solved = replace(made.solved)
+    # Where the cached properties look.
+    solved.__dict__["eigenvalues"] = moved
+    solved.__dict__["chain"] = (1 - teleport) * made.solved.chain + teleport / solved.mdp.n
+    return spectrum_chart(replace(made, solved=solved))
 
 
 @needs_result
@@ -232,7 +235,7 @@ def learning_chart(found: dict[str, Learning], subtract: bool = False, title: st
             low, high = np.maximum(np.quantile(rows, [0.1, 0.9], axis=0), 1e-14)
             outline = np.r_[learned.steps, learned.steps[::-1]], np.r_[low, high[::-1]]
             bands.append({**dict(zip(axes, outline, strict=True)), "color": STYLES[name][0]})
-        wide = 6 if subtract and name == "QL (harmonic)" else 2
+        wide = 6 if subtract and name == coinciding(found) else 2
         median = np.median(rows, axis=0)
         curves.append(_curve(learned.steps, median, axes, name, line_width=wide))
     # One element for all bands: each costs as much as a small chart.
@@ -356,13 +359,15 @@ def case_table(cases: dict[str, Case]) -> Html:
 
 @needs_result
 def facts_table(facts: Facts) -> Html:
-    """Facts A, B, C, E and F on random MDPs: the worst of what was measured."""
+    """Facts A to F on random MDPs: the worst of what was measured."""
     n = len(facts.span)
     rows = [
         ["A", "spread of R1-VI minus VI, any d", f"{facts.span.max():.1e}", "0 but for rounding"],
         ["B", "values outside MacQueen's bracket", f"{facts.outside.sum():.0f}", "0"],
         ["C", "errors above their bound", f"{facts.above.sum():.0f}", "0"],
-        ["E", "error after one step, constant rewards", f"{facts.one_step.max():.1e}",
+        ["D", "coefficients of R1-VI's spectrum minus the deflated ones, any d",
+         f"{facts.deflation.max():.1e}", "0 but for rounding"],
+        ["E", "error after one step from v = 0, constant rewards", f"{facts.one_step.max():.1e}",
          "0 but for rounding"],
         ["E", "error after two steps, equal rows", f"{facts.two_step.max():.1e}",
          "0 but for rounding"],
@@ -418,9 +423,7 @@ VIEWS = {
     "Bracket and policies": lambda s: _column(
         bracket_chart(s.comparison), policy_chart(s.comparison), distribution_chart(s.comparison)
     ),
-    "Spectrum and gains": lambda s: _column(
-        spectrum_chart(s.comparison and s.comparison.solved), gain_maps(s.comparison)
-    ),
+    "Spectrum and gains": lambda s: _column(spectrum_chart(s.comparison), gain_maps(s.comparison)),
     "Facts": lambda s: _column(facts_table(s.facts)),
     "Sweep": lambda s: _column(sweep_charts(s.sweep), sweep_table(s.sweep)),
     "Families": lambda s: _column(case_table(s.cases)),
