@@ -240,6 +240,12 @@ def test_records_are_few_and_snapshots_hold_the_tables():
     np.testing.assert_array_equal(shots.Q[-1], found.Q)
     np.testing.assert_array_equal(shots.N.sum((1, 2)), 5 * (shots.episodes - 1))
     assert (np.diff(shots.Q, axis=0) <= 0).all()
+    tried = np.broadcast_to(shots.N[:, None] > 0, shots.Q.shape)
+    assert (shots.Q <= np.minimum(5, shots.backup + shots.bonus) + 1e-12)[tried].all()
+    assert not shots.backup[~tried].any() and (shots.Q[~tried] == 5).all()
+    # At the last stage nothing is promised: the backup is the reward.
+    rewards = np.broadcast_to(uniform_random(3, 3, 0).R, shots.Q[:, -1].shape)
+    np.testing.assert_array_equal(shots.backup[:, -1][tried[:, -1]], rewards[tried[:, -1]])
     assert learn(uniform_random(3, 3, 0), "BF", H=5, K=100).snapshots is None
 
 
@@ -275,6 +281,15 @@ def test_values_with_random_ties_are_those_of_a_uniform_choice(algorithm):
         assert m.value[0, 0] == pytest.approx(V[0])
 
 
+def test_a_run_knows_how_its_ties_were_broken():
+    def ties(algorithm, **more):
+        return learn(uniform_random(2, 2, 0), algorithm, H=2, K=10, **more).ties
+
+    assert (ties("BF"), ties("MVP", ties="random")) == ("first", "random")
+    assert ties("random policy") == "random"
+    assert ties("first action", ties="random") == "first"
+
+
 def test_a_learner_can_start_elsewhere():
     found = learn(problems.chain(), "BF-I", H=4, K=50, start=2)
     assert found.V_star[0, found.start] == 4 and found.reached[0].tolist() == [0, 0, 50]
@@ -298,8 +313,10 @@ def with_rewards(R):
 @pytest.mark.parametrize(
     "make, words",
     [
-        (bad(with_rewards(2.0)), r"rewards go from 2 to 2: the bonuses assume \[0, 1\]; rescale"),
-        (bad(with_rewards(-0.5)), r"the bonuses assume \[0, 1\]; rescale"),
+        (bad(with_rewards(2.0)), r"all rewards are 2: the bonuses assume \[0, 1\], and where"),
+        (bad(with_rewards(-0.5)), r"all rewards are -0.5: the bonuses assume \[0, 1\]"),
+        (bad(MDP(np.full((2, 2, 2), 0.5), 3 * np.eye(2))),
+         r"rewards go from 0 to 3: the bonuses assume \[0, 1\]; rescale R"),
         (bad(K=0), "K = 0: allowed are whole numbers of at least 1"),
         (bad(K=100.5), "K = 100.5: allowed are whole numbers"),
         (bad(K=True), "K = True: allowed are whole numbers"),

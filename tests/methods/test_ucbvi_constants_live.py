@@ -5,8 +5,9 @@ import asyncio
 import numpy as np
 import pytest
 
-from workbench.methods.ucbvi_constants import live, study, views
+from workbench.methods.ucbvi_constants import bonuses, experiments, live, study, views
 from workbench.methods.ucbvi_constants.bonuses import Sizes
+from workbench.steps import run
 
 
 @pytest.fixture
@@ -46,6 +47,39 @@ def test_parameters_act_at_once_on_runs_and_closed_forms(bench):
     bench.parameters.H = 3
     assert "H = 3" in bench.pictures["Bonus"].html and bench.comparison.sizes.H == 3
     assert bench.table_sliders.highs[1] == 3
+
+
+def test_early_regret_is_below_the_chart_and_larger_for_a_longer_plan():
+    mdps = experiments.random_mdps(1, 0)
+
+    def after_10_000(K):
+        made = run(experiments.compare_steps(mdps, ["BF-I"], 5, K))
+        text = live.early_text(made)
+        assert text.startswith("Regret after 1,000 episodes: BF-I ")
+        return int(text.rsplit(" ", 1)[1].rstrip(".").replace(",", ""))
+
+    assert after_10_000(10_000) < after_10_000(100_000)
+    short = run(experiments.compare_steps(mdps, ["BF", "BF-I"], 5, 2000))
+    assert "10,000" not in live.early_text(short) and "BF-I" in live.early_text(short)
+
+
+def test_the_early_regret_is_on_the_page(bench):
+    bench.parameters.K = 1000
+    hello(bench)
+    assert "Regret after 1,000 episodes: CH " in bench.pictures["Regret"].html
+
+
+def test_a_policy_without_a_table_is_not_optimistic(bench):
+    bench.parameters.algs = ["BF-I", "random policy", "first action"]
+    hello(bench)
+    page = bench.pictures["Regret"].html
+    assert "random policy – keeps no table; first action – keeps no table" in page
+
+
+def test_a_horizon_in_which_nothing_can_be_collected_is_one_line(bench):
+    bench.parameters.env = "frozenlake"
+    bench.run()
+    assert "H = 5 is too short for FrozenLake" in bench.status.object
 
 
 def test_the_kind_of_regret_only_draws_anew(bench):
@@ -154,6 +188,11 @@ def test_the_still_of_a_report_has_curves_and_the_bonus():
     still = live.still(study.Parameters(K=100_000, algs=["BF-I", "MVP"]))
     assert still.count('role="img"') == 2
     assert "K = 10,000, one run" in still and "K = 10⁵" in still
+    smaller = live.still(study.Parameters(K=100_000, algs=["BF-I", "MVP"], scale=0.01))
+    p = study.Parameters(scale=0.01)
+    rest = {"variance": p.H**2 / 20, "scale": 0.01}
+    visits = bonuses.visits_to_inform("CH", live.sizes_of(p), **rest)
+    assert f">{visits:,}<" in smaller and f">{visits:,}<" not in still
 
 
 def test_the_explorer_offers_every_parameter_once():

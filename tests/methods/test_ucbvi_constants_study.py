@@ -26,14 +26,28 @@ def test_every_experiment_leaves_results(finished):
     assert finished.baselines.algorithms == list(bonuses.OURS)
     assert finished.taller.sizes.H == 3 and finished.main.sizes.H == 5
     assert finished.river.sizes.S == 5 and finished.river.sizes.H == 10
-    assert set(finished.long_river) == {"first", "random"}
+    assert {k: (c.sizes.S, c.sizes.H) for k, c in finished.long_river.items()} == {
+        "first": (10, 25), "random": (10, 25), "short_random": (5, 10)
+    }  # fmt: skip
+    ties = {k: c.runs["BF"][0].ties for k, c in finished.long_river.items()}
+    assert ties == {"first": "first", "random": "random", "short_random": "random"}
+    assert (finished.long.sizes.H, finished.long_taller.sizes.H) == (5, 10)
+    assert finished.long_taller.sizes.K == 400
     assert len(finished.grid) == len(experiments.GRID) == 18
     assert finished.scan.regret["MVP"].shape == (9, 1)
     assert not np.isnan(finished.scan.regret["CH"]).any()
     assert finished.main.runs["BF"][0].snapshots and not finished.main.runs["BF"][1].snapshots
     assert finished.bandits.curves[10, "refined"].shape == (1, len(finished.bandits.rounds))
     assert all(np.isfinite(v) for v in finished.values.values())
-    assert finished.values["regret_bf_i"] == finished.main.mean("BF-I")
+    values = finished.values
+    assert values["regret_bf_i"] == finished.main.mean("BF-I")
+    assert values["no_last_bonus_regret_bf_i"] == finished.switches.last_step.mean("BF-I")
+    assert values["official_variance_regret_mvp"] == finished.switches.official.mean("MVP")
+    assert values["long_river_short_random_regret_mvp"] == finished.long_river["short_random"].mean(
+        "MVP"
+    )
+    assert values["grid_10_3_5_regret_bf"] == finished.grid[6].mean("BF")
+    assert values["long_second_horizon_regret_ch"] == finished.long_taller.mean("CH")
 
 
 def test_the_same_seed_gives_the_same_numbers(finished):
@@ -68,7 +82,8 @@ def test_every_row_of_the_claims_is_there_and_small_runs_test_only_what_is_fixed
 
 def at_scale(finished, **changes):
     """The same results under parameters of the size that claims are judged at."""
-    p = study.Parameters(**{**SMALL, "K": 100_000, "second_H": 10, "long_K": 10**6, **changes})
+    many = {"K": 100_000, "runs": 10, "second_H": 10, "long_K": 10**6}
+    p = study.Parameters(**{**SMALL, **many, **changes})
     return replace(finished, parameters=p)
 
 
@@ -103,8 +118,45 @@ def test_main_claims_follow_the_measurements(finished, bfi, ch, verdicts):
     assert tuple(claims[name].verdict for name in names) == verdicts
     if ch[0] == 1100:
         assert "On 2 of 2 MDPs CH-I loses to CH" in claims["order_5"].note
+        ch = np.mean([r.N.sum(0).max() / r.N.sum() for r in found.main.runs["CH"]])
+        assert f"CH took the same action in {ch:.0%} of all steps" in claims["order_5"].note
+    few = {c.id: c.verdict for c in findings.claims(at_scale(found, runs=9))}
+    assert few["order_5"] == few["last_step"] == "not tested"
+    assert few["constants_bf_5"] == verdicts[0]
     elsewhere = at_scale(found, scale=0.5)
     assert {c.id: c.verdict for c in findings.claims(elsewhere)}["order_5"] == "not tested"
+
+
+@pytest.mark.parametrize(
+    "without, verdict", [((80.0, 110.0), "holds"), ((99.0, 99.0), "fails"), ((70, 60), "fails")]
+)
+def test_the_last_bonus_is_judged_by_the_ratio_of_means(finished, without, verdict):
+    found = at_scale(finished)
+    s = found.switches
+    plain = with_regret(s.plain, 100_000, BFI=(100.0, 100.0))
+    found.switches = replace(
+        s, plain=plain, last_step=with_regret(s.last_step, 100_000, BFI=without)
+    )
+    claim = {c.id: c for c in findings.claims(found)}["last_step"]
+    assert (claim.verdict, claim.measured) == (verdict, np.mean(without) / 100)
+    assert f"Means 100 with and {np.mean(without):,.0f} without it" in claim.note
+    if without[1] == 110:
+        assert "ratios 0.80 to 1.10, above 1 on 1 of 2" in claim.note
+
+
+def test_ratios_pair_only_runs_that_have_ended_on_both_sides(finished):
+    some = finished.main.runs["CH"][0]
+    ended = [replace(some, episodes=np.array([1, 9]), pseudo=np.array([0.0, v])) for v in range(9)]
+    early = replace(some, episodes=np.array([1, 5]), pseudo=np.array([0.0, 1000.0]))
+    one = [None, ended[2], ended[6]]
+    other = [ended[1], ended[4], ended[3]]
+    found = experiments.Comparison(
+        "stopped", bonuses.Sizes(3, 3, 5, 9), {"BF": one, "CH": other, "MVP": [early, *other[1:]]}
+    )
+    np.testing.assert_array_equal(found.ratio("BF", "CH"), [2 / 4, 6 / 3])
+    np.testing.assert_array_equal(found.ratio("CH", "BF"), [4 / 2, 3 / 6])
+    np.testing.assert_array_equal(found.ratio("CH", "MVP"), [1, 1])
+    assert found.final("MVP").tolist() == [4, 3] and found.mean("BF") == 4
 
 
 def test_scan_claims_follow_the_measurements(finished):
@@ -167,6 +219,21 @@ def test_bad_parameters_are_one_line(values, words):
     assert "\n" not in str(caught.value)
 
 
+def test_horizons_in_which_nothing_can_be_collected_are_refused(tmp_path):
+    few = {"K": 100, "runs": 1, "river_runs": 0, "scan_runs": 0, "bandit_runs": 0}
+    for horizons in ({"H": 5}, {"H": 20, "second_H": 5}):
+        with pytest.raises(ParameterError) as caught:
+            study.run(study.Parameters(env="frozenlake", **few, **horizons), progress=False)
+        words = "H = 5 is too short for FrozenLake"
+        assert words in str(caught.value) and "\n" not in str(caught.value)
+        assert "set H to 6 or more; 20 is usual" in str(caught.value)
+    P = experiments.random_mdps(1, 0, 4, 2)[0].P
+    np.savez(tmp_path / "zero.npz", P=P, R=np.zeros((4, 2)))
+    with pytest.raises(ParameterError, match="no reward can ever be reached"):
+        p = study.Parameters(env="npz", file=str(tmp_path / "zero.npz"), **few)
+        study.run(p, progress=False)
+
+
 def test_other_problems_run_through_the_study(tmp_path):
     mdp = experiments.random_mdps(1, 0, 4, 2)[0]
     np.savez(tmp_path / "own.npz", P=mdp.P, R=mdp.R)
@@ -175,7 +242,7 @@ def test_other_problems_run_through_the_study(tmp_path):
         "baselines": False, "switches": False,
     }  # fmt: skip
     for env, shape in (("riverswim", (3, 2)), ("frozenlake", (16, 4)), ("npz", (4, 2))):
-        p = study.Parameters(env=env, file=str(tmp_path / "own.npz"), **few)
+        p = study.Parameters(env=env, H=6, file=str(tmp_path / "own.npz"), **few)
         found = study.run(p, progress=False)
         assert found.main.runs["BF"][0].N.shape == shape
         assert found.taller is found.scan is found.river is None
@@ -189,7 +256,7 @@ def test_presets_are_those_of_the_paper_and_the_limit_of_work_is_light():
     assert (default.S, default.A, default.H, default.K, default.runs) == (3, 3, 5, 100_000, 10)
     quick, full = study.Parameters.preset("quick"), study.Parameters.preset("full")
     assert (quick.K, quick.runs) == (10_000, 5)
-    assert full.long_K == 1_000_000 and full.grid_runs and full.long_river_runs == 2
+    assert full.long_K == 1_000_000 and full.grid_runs == full.long_river_runs == 4
     assert default.standard and not study.Parameters(ties="random").standard
     assert study.ALGORITHMS == list(bonuses.ALGORITHMS)
     limits.check_work(3, 3, 5, 100_000)

@@ -1,6 +1,5 @@
 """Pictures of the study: with results, half of them, and none; drawings behind sliders."""
 
-import time
 from dataclasses import replace
 from xml.etree import ElementTree
 
@@ -13,7 +12,6 @@ from workbench.methods.ucbvi_constants import drawings, experiments, study, view
 from workbench.methods.ucbvi_constants.bonuses import ALGORITHMS, Sizes
 from workbench.methods.ucbvi_constants.learning import learn
 from workbench.numerics.mdp import river_swim, uniform_random
-from workbench.theme import Html
 
 SMALL = {
     "K": 200, "runs": 2, "second_H": 3, "river_runs": 1, "scan_runs": 1, "bandit_runs": 2,
@@ -64,7 +62,9 @@ def test_views_of_a_finished_study_show_its_numbers(finished):
     grid = [finished.river]
     assert "MVP" in views.grid_table(grid) and "BF / MVP" in views.grid_table(grid)
     assert "no bonus at the last step" in views.switches_table(finished.switches)
-    assert "random" in views.long_river_table(finished.long_river)
+    assert "RiverSwim 5, H = 10, ties to a random action" in views.long_river_table(
+        finished.long_river
+    )
     assert "BF-I, episode 200" in views.microscope(finished.main)
     assert "has not run" in views.microscope(finished.baselines, "BF-I")
 
@@ -76,6 +76,59 @@ def test_bounds_without_measurements_draw_too():
     assert [type(part).__name__ for part in chart].count("Curve") >= 3  # two bounds and HK
 
 
+def test_bounds_stand_beside_measurements_of_their_own_sizes_only(finished):
+    at = Sizes(3, 3, 5, 200)
+    chart = views.bounds_chart(at, [finished.main, finished.taller, finished.long], "realised")
+    measured = [part for part in chart if "measured" in part.label]
+    assert len(measured) == 10 and "H = 5" in hv.render(chart).title.text
+    assert not [p for p in views.bounds_chart(SIZES, [finished.taller]) if "measured" in p.label]
+    ch = next(part for part in measured if part.label.startswith("CH, "))
+    assert ch.data.iloc[-1, 1] == pytest.approx(finished.main.mean("CH", "realised"))
+
+
+def test_policies_without_a_table_are_not_called_optimistic(finished):
+    rows = {
+        row[0].text: [cell.text for cell in row]
+        for row in wellformed(views.regret_table(finished.baselines)).iter("tr")
+    }
+    assert rows["random policy"][5] == rows["first action"][5] == "–"
+    assert rows["greedy"][5].endswith(" %")
+
+
+def test_the_table_has_the_share_of_the_most_frequent_action(finished):
+    run = finished.main.runs["CH"][0]
+    assert run.most_taken == max(run.N[:, a].sum() for a in range(3)) / run.N.sum()
+    constant = wellformed(views.regret_table(finished.baselines)).iter("tr")
+    rows = {row[0].text: [cell.text for cell in row] for row in constant}
+    assert rows["algorithm"][6] == "same action"
+    assert rows["first action"][6] == "100 %" and rows["random policy"][6].startswith("3")
+
+
+def test_what_random_play_and_practitioners_lose_is_said_in_words(finished):
+    main, ours = finished.main, finished.baselines
+    said = views.against_baselines(finished)
+    for a in ("CH", "MVP"):
+        share = main.mean(a) / ours.mean("random policy")
+        assert f"{a} has {share:.0%} of the regret of the random policy." in said
+    times = main.mean("BF-I") / ours.mean("practitioner")
+    assert f"BF-I has {times:.0f} times the regret of the practitioner's bonus." in said
+    few = replace(finished, main=replace(main, runs={"CH-I": main.runs["CH-I"]}))
+    for unknown in (few, replace(finished, main=None), replace(finished, baselines=None)):
+        assert "has not run" in views.against_baselines(unknown)
+    begun = replace(ours, runs={a: [None] * 2 for a in ours.runs})
+    assert "has not run" in views.against_baselines(replace(finished, baselines=begun))
+
+
+def test_an_interrupted_study_shows_what_has_ended(finished):
+    run = finished.main.runs["CH"][0]
+    early = replace(run, episodes=run.episodes[:3], pseudo=run.pseudo[:3])
+    partial = replace(finished.main, runs={"CH": [run, early], "BF": [early, None]})
+    table = views.regret_table(partial)
+    assert f"{run.pseudo[-1]:,.0f}" in table and "BF" not in table
+    shown = views.VIEWS["Bounds and rivers"](study.UCBVIStudy(finished.parameters))
+    assert all("has not run" in part.object for part in shown)
+
+
 def test_the_monitor_draws_whatever_is_there(finished):
     seen = []
     for name in ("main", "short", "scan", "river"):
@@ -83,6 +136,20 @@ def test_the_monitor_draws_whatever_is_there(finished):
         setattr(partial, name, getattr(finished, name))
         seen.append(views.monitor(partial).object)
     assert all("<svg" in text for text in seen) and "Optimism" in seen[2]
+    growing = study.UCBVIStudy(finished.parameters)
+    assert {name for name in vars(growing) if getattr(growing, name) is None} >= set(views.ORDER)
+    words = {
+        "main": "H = 5, K = 200", "short": "K = 10,000", "bandits": "Bandits",
+        "taller": "H = 3, K = 200", "baselines": "practitioner", "river": "RiverSwim 5",
+        "switches": "official variance", "scan": "Optimism", "long": "H = 5, K = 300",
+        "long_taller": "H = 10, K = 300", "long_river": "RiverSwim 5, H = 10, ties to a random",
+        "grid": "RiverSwim 5, H = 10, ties to the first",
+    }  # fmt: skip
+    assert tuple(words) == views.ORDER
+    for name, text in words.items():
+        result = [finished.river] if name == "grid" else getattr(finished, name)
+        setattr(growing, name, result)
+        assert text in views.monitor(growing).object
     views.monitor(study.UCBVIStudy(finished.parameters))
     empty = experiments.Comparison("none", SIZES, {"BF": [None, None]})
     views.monitor(study.UCBVIStudy(finished.parameters, main=empty))
@@ -128,6 +195,39 @@ def test_the_microscope_shows_values_bonus_and_visits():
     wellformed(last)
 
 
+def rectangles(picture):
+    return [r for svg in wellformed(picture).iter("svg") if svg.get("role")
+            for r in svg.iter("rect")]  # fmt: skip
+
+
+def test_bars_are_what_the_backup_promises_and_the_bonus_on_top():
+    run = learn(uniform_random(3, 3, 0), "BF-I", H=5, K=3000, snapshots=50)
+    shots, unit = run.snapshots, 330 / 5
+    bars = rectangles(drawings.microscope(run, -1, 1, 0))
+    blue, orange = (np.array([float(r.get("width")) / unit for r in bars[i::2]]) for i in (0, 1))
+    np.testing.assert_allclose(blue, np.minimum(shots.Q, shots.backup)[-1, 0, 0], atol=1e-3)
+    np.testing.assert_allclose(blue + orange, shots.Q[-1, 0, 0], atol=2e-3)
+    assert "reward plus promised future (bonuses of later stages included)" in (
+        drawings.microscope(run, -1, 1, 0)
+    )
+    first = drawings.microscope(run, 0, 1, 0)  # nothing is known yet
+    assert first.count("never tried, Q = 5") >= 3
+    assert all(r.get("fill") == "none" for r in rectangles(first)) and "0 visits" not in first
+
+
+def test_ties_are_told_as_they_were_broken():
+    mdp = uniform_random(3, 3, 0)
+    tied = learn(mdp, "MVP", H=5, K=100, snapshots=5, ties="random")
+    picture = drawings.microscope(tied, 0, 1, 0)
+    assert picture.count("◀ drawn, one of 3") == 3 and "one is drawn at random" in picture
+    first = drawings.microscope(learn(mdp, "MVP", H=5, K=100, snapshots=5), 0, 1, 0)
+    assert first.count("◀ taken") == 1 and "the first one is taken" in first
+    random = drawings.microscope(learn(mdp, "random policy", H=5, K=100, snapshots=5), -1, 1, 0)
+    assert random.count("◀ drawn, one of 3") == 3 and "keeps no table" in random
+    constant = drawings.microscope(learn(mdp, "first action", H=5, K=100, snapshots=5), -1, 1, 0)
+    assert constant.count("◀ taken") == 1 and not rectangles(constant)
+
+
 def test_heat_maps_name_each_algorithm_and_mark_what_was_never_tried():
     runs = [learn(river_swim(5), a, H=10, K=100) for a in ("BF", "first action")]
     picture = drawings.visits_drawing(runs)
@@ -146,19 +246,6 @@ def test_scans_and_bandits_draw_half_done(finished):
         wellformed(picture)
         assert "nan" not in picture
     assert "10 arms, refined" in drawings.bandit_drawing(finished.bandits)
-
-
-def test_closed_forms_are_quick_enough_for_a_slider():
-    def processor_ms(draw):
-        best = []
-        for _ in range(3):
-            before = time.process_time()
-            draw()
-            best.append(1e3 * (time.process_time() - before))
-        return min(best)
-
-    assert isinstance(drawings.anatomy(SIZES), Html)
-    print("anatomy", processor_ms(lambda: drawings.anatomy(SIZES)), "ms")
 
 
 def test_the_thumbnail_is_a_picture():

@@ -25,7 +25,7 @@ METHOD = Method(
   volume    = {267},
   year      = {2025}
 }""",
-    minutes=Minutes(reading=40, quick=0.3, default=1.2, full=6),
+    minutes=Minutes(reading=40, quick=0.3, default=1.2, full=14),
     level="graduate",
     memory_mb=500,
     prerequisites="Markov decision processes, backward induction, Hoeffding's inequality",

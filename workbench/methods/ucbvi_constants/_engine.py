@@ -54,7 +54,8 @@ class Memory(NamedTuple):
     """What is learned, (H, S, A) unless said otherwise.
 
     V (H + 1, S); counts (S, A, S), P_hat (S, A, S), N (S, A); n (S, A): visits behind P_hat, fewer
-    than N for doubling; reached (H + 1, S): N'; policy (H, S) first maximizers, tied: all of them,
+    than N for doubling; backup: R + P_hat V of the last plan, Q before bonus and minimum;
+    reached (H + 1, S): N'; policy (H, S) first maximizers, tied: all of them,
     n_tied (H, S); value (H + 1, S) of the policy; weights (S,) scratch. inverse (S, A): 1 / n,
     of_pair (S, A): the part of the bonus that only n decides.
     totals: pseudo-regret, realized regret. marks: replans, next record, next snapshot, replan due.
@@ -62,6 +63,7 @@ class Memory(NamedTuple):
 
     Q: np.ndarray
     V: np.ndarray
+    backup: np.ndarray
     bonus: np.ndarray
     counts: np.ndarray
     P_hat: np.ndarray
@@ -89,6 +91,7 @@ class Records(NamedTuple):
     violated: np.ndarray
     looks: np.ndarray
     Q: np.ndarray
+    backup: np.ndarray
     bonus: np.ndarray
     N: np.ndarray
 
@@ -131,7 +134,7 @@ def _plan(problem, r, m):
     horizon, n_states, n_actions = m.Q.shape
     Q, V, bonus, P_hat, visits, weights = m.Q, m.V, m.bonus, m.P_hat, m.n, m.weights
     policy, tied, n_tied, reached = m.policy, m.tied, m.n_tied, m.reached
-    inverse, of_pair = m.inverse, m.of_pair
+    backup, inverse, of_pair = m.backup, m.inverse, m.of_pair
     R, H, kind = problem.R, float(horizon), r.kind
     changed = False
     for h in range(horizon - 1, -1, -1):
@@ -169,8 +172,9 @@ def _plan(problem, r, m):
                         if kind == BERNSTEIN:
                             b += np.sqrt(r.correction * seldom * inverse[s, a])
                     b *= scale
+                backup[h, s, a] = R[s, a] + mean
                 bonus[h, s, a] = b
-                q = min(R[s, a] + mean + b, H)
+                q = min(backup[h, s, a] + b, H)
                 Q[h, s, a] = q if kind == DOUBLING else min(q, Q[h, s, a])
             changed = _choose(Q, V, policy, tied, n_tied, h, s, r.random_ties) or changed
     return changed
@@ -229,7 +233,8 @@ def play(problem, r, m, records, rng, first, last):
             _evaluate(problem, r, m)
         i = marks[2]
         if i < len(looks) and looks[i] == episode:  # the tables it is about to be played with
-            records.Q[i], records.bonus[i], records.N[i] = m.Q, m.bonus, N
+            records.Q[i], records.N[i] = m.Q, N
+            records.backup[i], records.bonus[i] = m.backup, m.bonus
             marks[2] += 1
         s, gained = start, 0.0
         for h in range(horizon):

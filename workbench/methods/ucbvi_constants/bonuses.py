@@ -17,6 +17,7 @@ from workbench.numerics.checks import choice
 PAPER = ("CH", "CH-I", "BF", "BF-I", "MVP")
 OURS = ("tight CH", "practitioner", "greedy", "random policy", "first action")
 ALGORITHMS = (*PAPER, *OURS)
+NO_TABLE = ("random policy", "first action")  # they plan nothing: their Q stays at H
 
 C1, C3 = 460 / 9, 544 / 9  # of MVP
 LEADING = {"CH": 7.0, "CH-I": 2.0}  # b = c H L / sqrt(N)

@@ -13,9 +13,11 @@ import numpy as np
 from workbench.theme import FONT, INK, MUTED, OKABE_ITO, Html, table_html
 from workbench.widgets.svg import Band, Line, Mark, chart, number
 
+from ._engine import TIE
 from .bonuses import (
     BERNSTEIN,
     BOUNDS,
+    NO_TABLE,
     PAPER,
     Sizes,
     bonus,
@@ -177,15 +179,21 @@ def bounds_drawing(sizes: Sizes, measured: Sequence[Comparison] = (), kind: str 
 
 
 def microscope(run: Run, look: int, h: int, s: int) -> Html:
-    """Q of one state and stage before an episode: value and bonus of each action, Q* as a line.
+    """Q of one state and stage before an episode: backup and bonus of each action, Q* as a mark.
 
-    look: index of `run.snapshots.episodes`. h from 1. An action that was never tried has Q = H.
+    look: index of `run.snapshots.episodes`. h from 1. Blue: R + P_hat V, which holds the bonuses of
+    later stages; orange: the rest of Q, the bonus of this stage. Never tried: only an outline.
     """
     shots = run.snapshots
     H, _, A = run.Q.shape
-    Q, b, N = shots.Q[look, h - 1, s], shots.bonus[look, h - 1, s], shots.N[look, s]
-    best, greedy = run.Q_star[h - 1, s], int(Q.argmax())
-    left, wide, row = 92, 360, 34
+    Q, N = shots.Q[look, h - 1, s], shots.N[look, s]
+    # The minimum with H and with the last table may eat all of the bonus and some of the backup.
+    backup = np.minimum(Q, shots.backup[look, h - 1, s])
+    best, has_table = run.Q_star[h - 1, s], run.algorithm not in NO_TABLE
+    equal = np.flatnonzero(Q >= Q.max() - (TIE if run.ties == "random" else 0.0))
+    drawn = equal if run.ties == "random" else equal[:1]
+    word = "taken" if len(drawn) == 1 else f"drawn, one of {len(drawn)}"
+    left, wide, row = 72, 330, 34
     unit = wide / H
     parts = [
         f'<path d="M{left + v * unit:.1f} 8V{A * row + 10}" stroke="#E4E7EB"/><text '
@@ -196,32 +204,42 @@ def microscope(run: Run, look: int, h: int, s: int) -> Html:
     said = []
     for a in range(A):
         y = 10 + a * row
-        # The minimum with H and with the last table eats part of the bonus.
-        share = min(float(b[a]), float(Q[a])) if N[a] else 0.0
-        base = float(Q[a]) - share
-        chosen = " ◀ taken" if a == greedy else ""
+        if not has_table:
+            bars, text = "", f"{int(N[a]):,} visits"
+        elif not N[a]:
+            bars, text = _bar(left, y, Q[a] * unit, _OUTLINE), f"never tried, Q = {Q[a]:.3g}"
+        else:
+            bars = _bar(left, y, backup[a] * unit, f'fill="{_C["blue"]}"') + _bar(
+                left + backup[a] * unit, y, (Q[a] - backup[a]) * unit, f'fill="{_C["orange"]}"'
+            )
+            text = f"{int(N[a]):,} visits"
         parts.append(
             f'<text x="{left - 8}" y="{y + 16}" text-anchor="end" fill="{INK}">action {a}</text>'
-            f'<rect x="{left}" y="{y}" width="{base * unit:.1f}" height="22" fill="{_C["blue"]}"/>'
-            f'<rect x="{left + base * unit:.1f}" y="{y}" width="{share * unit:.1f}" height="22" '
-            f'fill="{_C["orange"]}" fill-opacity=".8" stroke="{_C["orange"]}"/>'
-            f'<path d="M{left + best[a] * unit:.1f} {y - 4}v30" stroke="{INK}" stroke-width="3"/>'
-            f'<text x="{left + wide + 10}" y="{y + 16}" fill="{INK}">'
-            f"{int(N[a]):,} visits{chosen}</text>"
+            f'{bars}<path d="M{left + best[a] * unit:.1f} {y - 4}v30" stroke="{INK}" '
+            f'stroke-width="3"/><text x="{left + wide + 10}" y="{y + 16}" fill="{INK}">'
+            f"{text}{f' ◀ {word}' if a in drawn else ''}</text>"
         )
-        said.append(f"action {a}: Q {Q[a]:.2f}, bonus {b[a]:.2f}, Q* {best[a]:.2f}, N {int(N[a])}")
-    episode, saturated = int(shots.episodes[look]), int((Q >= H - FEW).sum())
-    title = f"{run.algorithm}, episode {episode:,}, stage {h}, state {s}"
-    note = f"{saturated} of {A} actions are at the cap H = {H}." + (
-        " Among equals the first one is taken." if saturated > 1 else ""
-    )
+        said.append(
+            f"action {a}: {text}, Q {Q[a]:.2f}, without its bonus {backup[a]:.2f}, Q* {best[a]:.2f}"
+        )
+    title = f"{run.algorithm}, episode {int(shots.episodes[look]):,}, stage {h}, state {s}"
+    if has_table:
+        note = f"{int((Q >= H - FEW).sum())} of {A} actions are at the cap H = {H}."
+        if len(equal) > 1:
+            choice = "one is drawn at random" if run.ties == "random" else "the first one is taken"
+            note += f" Among equals {choice}."
+    else:
+        note = "This policy keeps no table; the marks are Q*, the truth."
     keys = [
-        (_C["blue"], "Q without bonus"), (_C["orange"], "bonus inside Q"), (INK, "Q*, the truth"),
+        (f'fill="{_C["blue"]}"', "reward plus promised future (bonuses of later stages included)"),
+        (f'fill="{_C["orange"]}"', "bonus of this stage"), (_OUTLINE, "never tried"),
+        (f'fill="{INK}"', "Q*, the truth"),
     ]  # fmt: skip
     legend = "".join(
-        f'<span><svg width="14" height="12" aria-hidden="true"><rect width="12" height="12" '
-        f'fill="{color}"/></svg> {text}</span>'
-        for color, text in keys
+        f'<span><svg width="14" height="12" aria-hidden="true"><rect x="1" y="1" width="11" '
+        f'height="10" {paint}/></svg> {text}</span>'
+        for paint, text in keys
+        if has_table
     )
     return Html(
         f'<figure style="margin:0;max-width:620px;font:13px/1.4 {FONT};color:{INK}">'
@@ -231,6 +249,13 @@ def microscope(run: Run, look: int, h: int, s: int) -> Html:
         f'{"".join(parts)}</svg><div style="display:flex;flex-wrap:wrap;gap:2px 16px">{legend}'
         f'</div><div style="color:{MUTED}">{note}</div></figure>'
     )  # fmt: skip
+
+
+_OUTLINE = f'fill="none" stroke="{MUTED}" stroke-dasharray="4 3"'
+
+
+def _bar(x: float, y: float, width: float, paint: str) -> str:
+    return f'<rect x="{x:.1f}" y="{y}" width="{max(width, 0):.1f}" height="22" {paint}/>'
 
 
 def visits_drawing(runs: Sequence[Run]) -> Html:

@@ -22,7 +22,7 @@ from workbench.steps import Step, Steps, part, together
 from . import bandits
 from .bonuses import ALGORITHMS, OURS, PAPER, Sizes
 from .learning import MOST_SNAPSHOTS, Run, learn_steps
-from .problems import make
+from .problems import check_horizon, make
 
 BERNSTEINS = ("BF", "BF-I", "MVP")
 SCALES = (1.0, 0.5, 0.25, 0.1, 0.05, 0.02, 0.01, 0.005, 0.0)
@@ -48,17 +48,25 @@ class Comparison:
         """Names in the order of the comparison."""
         return list(self.runs)
 
+    def ended(self, algorithm: str) -> dict[int, Run]:
+        """The runs that have reached the last episode, by the number of their MDP."""
+        runs = enumerate(self.runs[algorithm])
+        return {i: r for i, r in runs if r and len(r.episodes) and r.episodes[-1] == self.sizes.K}
+
     def final(self, algorithm: str, kind: str = "pseudo") -> np.ndarray:
-        """Regret (n,) after all episodes, one number a run."""
-        return np.array([run.regret(kind)[-1] for run in self.runs[algorithm] if run])
+        """Regret (n,) after all episodes, one number a run that has ended."""
+        return np.array([run.regret(kind)[-1] for run in self.ended(algorithm).values()])
 
     def mean(self, algorithm: str, kind: str = "pseudo") -> float:
-        """The mean of `final`."""
-        return float(self.final(algorithm, kind).mean())
+        """The mean of `final`; nan while no run has ended."""
+        final = self.final(algorithm, kind)
+        return float(final.mean()) if len(final) else np.nan
 
     def ratio(self, above: str, below: str, kind: str = "pseudo") -> np.ndarray:
-        """Regret of one algorithm over that of another, (n,), one number an MDP."""
-        return self.final(above, kind) / self.final(below, kind)
+        """Regret of one algorithm over that of another, one number an MDP where both have ended."""
+        one, other = self.ended(above), self.ended(below)
+        both = sorted(one.keys() & other.keys())
+        return np.array([one[i].regret(kind)[-1] / other[i].regret(kind)[-1] for i in both])
 
     def curve(self, algorithm: str, kind: str = "pseudo") -> tuple[np.ndarray, np.ndarray]:
         """Episodes (m,) and the regret of each run there (n, m), as far as all runs begun are."""
@@ -118,16 +126,22 @@ def options(p: Parameters) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def problems_of(p: Parameters, runs: int) -> list[MDP]:
-    """The MDPs of the parameters: drawn anew for each run if random, else the same one."""
+def problems_of(p: Parameters, runs: int, H: int) -> list[MDP]:
+    """The MDPs of the parameters: drawn anew for each run if random, else the same one.
+
+    Raises `ParameterError` when nothing can be collected in H steps.
+    """
     if p.env == "random":
         return random_mdps(runs, p.seed, p.S, p.A)
-    return [make(p.env, p.S, p.A, p.seed, p.file)] * runs
+    mdp = make(p.env, p.S, p.A, p.seed, p.file)
+    check_horizon(mdp, H)
+    return [mdp] * runs
 
 
 def main_steps(p: Parameters, H: int | None = None) -> Steps[Comparison]:
     """All chosen algorithms on the chosen problem; H: another horizon."""
-    mdps, H = problems_of(p, p.runs), H or p.H
+    # The second horizon is refused before the first has taken its time.
+    mdps, H = problems_of(p, p.runs, H or min(p.H, p.second_H or p.H)), H or p.H
     snapshots = MOST_SNAPSHOTS if H == p.H else 0
     name = f"{mdps[0].name}, H = {H}, K = {p.K:,}"
     return compare_steps(
@@ -137,7 +151,7 @@ def main_steps(p: Parameters, H: int | None = None) -> Steps[Comparison]:
 
 def baselines_steps(p: Parameters) -> Steps[Comparison]:
     """Our baselines, which are not in the paper, on the chosen problem."""
-    mdps = problems_of(p, p.runs)
+    mdps = problems_of(p, p.runs, p.H)
     return compare_steps(mdps, OURS, p.H, p.K, p.seed, name=mdps[0].name, **options(p))
 
 
@@ -153,17 +167,26 @@ def river_steps(
     runs: int, n: int, H: int, K: int, seed: int, ties: str = "first"
 ) -> Steps[Comparison]:
     """RiverSwim with the three algorithms that the paper runs there."""
-    name = f"RiverSwim {n}, H = {H}, ties to {'a random' if ties == 'random' else 'the first'}"
+    taken = "a random" if ties == "random" else "the first"
+    name = f"RiverSwim {n}, H = {H}, ties to {taken} action"
     return compare_steps([river_swim(n)] * runs, BERNSTEINS, H, K, seed, name=name, ties=ties)
 
 
 def long_river_steps(p: Parameters) -> Steps[dict[str, Comparison]]:
-    """RiverSwim of 10 states: ties to the first action, which is a good one, and random ties."""
+    """RiverSwim of 10 states: ties to the first action, which is a good one, and random ties.
+
+    By name; the third is the river of 5 states with random ties.
+    """
     found: dict[str, Comparison] = {}
-    for number, ties in enumerate(("first", "random")):
-        steps = river_steps(p.long_river_runs, 10, 25, p.K, p.seed, ties)
-        found[ties] = yield from part(steps, number / 2, (number + 1) / 2, f"ties {ties}")
-        yield Step((number + 1) / 2, f"ties {ties}", dict(found))
+    begin = 0.0
+    for name, n, H, ties, end in (
+        ("first", 10, 25, "first", 0.48), ("random", 10, 25, "random", 0.96),
+        ("short_random", 5, 10, "random", 1.0),
+    ):  # fmt: skip
+        steps = river_steps(p.long_river_runs, n, H, p.K, p.seed, ties)
+        found[name] = yield from part(steps, begin, end, f"{n} states, ties {ties}")
+        yield Step(end, f"{n} states, ties {ties}", dict(found))
+        begin = end
     return found
 
 
@@ -247,11 +270,11 @@ def switches_steps(p: Parameters) -> Steps[Switches]:
     return Switches(*found)
 
 
-def long_steps(p: Parameters) -> Steps[Comparison]:
-    """Ten times as many episodes as the paper's main figure."""
+def long_steps(p: Parameters, H: int = 5) -> Steps[Comparison]:
+    """The paper's longest runs, a million episodes by default."""
     return compare_steps(
-        random_mdps(p.long_runs, p.seed), PAPER, 5, p.long_K, p.seed,
-        name=f"random 3 x 3, H = 5, K = {p.long_K:,}",
+        random_mdps(p.long_runs, p.seed), PAPER, H, p.long_K, p.seed,
+        name=f"random 3 x 3, H = {H}, K = {p.long_K:,}",
     )  # fmt: skip
 
 

@@ -30,13 +30,15 @@ CHUNK_S = 0.1  # between two reports
 
 @dataclass(frozen=True)
 class Snapshots:
-    """Tables before `episodes` (m,): Q and bonus (m, H, S, A), visits N (m, S, A).
+    """Tables before `episodes` (m,): Q, backup and bonus (m, H, S, A), visits N (m, S, A).
 
-    The bonus of a pair that was never tried is 0; its Q is H.
+    backup: R + P_hat V, to which the bonus is added; Q is at most their sum. Of a pair that was
+    never tried both are 0 in UCBVI, and Q is H.
     """
 
     episodes: np.ndarray
     Q: np.ndarray
+    backup: np.ndarray
     bonus: np.ndarray
     N: np.ndarray
 
@@ -49,7 +51,8 @@ class Run:
     V_k,1 of the start state; violated (n,) share of (h, s) with V_k,h < V*_h.
     N (S, A) visits, reached (H, S) visits of states by stage, Q and bonus (H, S, A) of the last
     episode, Q_star (H, S, A), V_star (H + 1, S), value: of the last policy, from the start state.
-    replans: how often Q was computed. seconds: of processor time.
+    replans: how often Q was computed. seconds: of processor time. ties: as they were broken, which
+    is at random for the random policy.
     """
 
     algorithm: str
@@ -69,11 +72,17 @@ class Run:
     replans: int
     seconds: float
     snapshots: Snapshots | None = None
+    ties: str = "first"
 
     @property
     def gap(self) -> float:
         """V*_1 minus the value of the last policy, at the start state."""
         return float(self.V_star[0, self.start] - self.value)
+
+    @property
+    def most_taken(self) -> float:
+        """The share of all steps in which the most frequent action was taken."""
+        return float(self.N.sum(0).max() / self.N.sum())
 
     def regret(self, kind: str = "pseudo") -> np.ndarray:
         """Summed regret (n,), "pseudo" or "realised"."""
@@ -92,6 +101,11 @@ def check_problem(mdp: MDP, start: int | None = None) -> int:
     """The start state of an MDP that UCBVI can learn; ValueError in one line for others."""
     low, high = mdp.R.min(), mdp.R.max()
     if low < 0 or high > 1:
+        if low == high:
+            raise ValueError(
+                f"all rewards are {low:g}: the bonuses assume [0, 1], and where every reward is "
+                "the same there is nothing to learn"
+            )
         raise ValueError(
             f"rewards go from {low:g} to {high:g}: the bonuses assume [0, 1]; rescale R to "
             "(R - low) / (high - low)"
@@ -213,7 +227,7 @@ class Learner:
         m, r, start = self.memory, self.records, self.problem.start
         n, looked = int(m.marks[1]), int(m.marks[2])
         curves = (r.episodes, r.pseudo, r.realized, r.promised, r.violated)
-        tables = (r.looks, r.Q, r.bonus, r.N)
+        tables = (r.looks, r.Q, r.backup, r.bonus, r.N)
         return Run(
             self.algorithm,
             *(curve[:n].copy() for curve in curves),
@@ -228,6 +242,7 @@ class Learner:
             int(m.marks[0]),
             self.seconds,
             Snapshots(*(table[:looked].copy() for table in tables)) if len(r.looks) else None,
+            "random" if self.rules.random_ties else "first",
         )
 
 
@@ -236,8 +251,9 @@ def _memory(H: int, S: int, A: int, lower: float) -> Memory:
     V = np.zeros((H + 1, S))
     V[:H] = H
     return Memory(
-        Q=np.full(full, float(H)), V=V, bonus=np.zeros(full), counts=np.zeros((S, A, S), np.int64),
-        P_hat=np.zeros((S, A, S)), N=np.zeros(pairs, np.int64), n=np.zeros(pairs, np.int64),
+        Q=np.full(full, float(H)), V=V, backup=np.zeros(full), bonus=np.zeros(full),
+        counts=np.zeros((S, A, S), np.int64), P_hat=np.zeros((S, A, S)),
+        N=np.zeros(pairs, np.int64), n=np.zeros(pairs, np.int64),
         reached=np.zeros((H + 1, S), np.int64), policy=np.zeros((H, S), np.int64),
         tied=np.ones(full, np.bool_), n_tied=np.ones((H, S), np.int64), value=np.zeros((H + 1, S)),
         weights=np.zeros(S), inverse=np.ones(pairs), of_pair=np.full(pairs, lower),
@@ -249,7 +265,7 @@ def _records(episodes: np.ndarray, looks: np.ndarray, H: int, S: int, A: int) ->
     n, m = len(episodes), len(looks)
     return Records(
         episodes, np.zeros(n), np.zeros(n), np.zeros(n), np.zeros(n), looks,
-        np.zeros((m, H, S, A)), np.zeros((m, H, S, A)), np.zeros((m, S, A), np.int64),
+        *(np.zeros((m, H, S, A)) for _ in range(3)), np.zeros((m, S, A), np.int64),
     )  # fmt: skip
 
 

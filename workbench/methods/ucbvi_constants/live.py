@@ -23,7 +23,7 @@ from workbench.widgets.drawing import Drawing
 from workbench.widgets.faders import Faders
 
 from . import drawings, study
-from .bonuses import BERNSTEIN, Sizes
+from .bonuses import BERNSTEIN, NO_TABLE, Sizes
 from .experiments import (
     Bandits,
     Comparison,
@@ -46,6 +46,7 @@ SETTLE_S = 0.15  # a slider that still moves starts nothing
 AT_ONCE = 2e7  # S^2 A H K up to which a change is run at once: half a second an algorithm
 SNAPSHOT_CELLS = 400_000  # of all snapshots of a run: H S A a snapshot
 SCAN_K, SCAN_RUNS, BANDITS = 10_000, 2, 20
+EARLY = (1_000, 10_000)  # episodes at which the regret is printed
 
 
 def sizes_of(p: study.Parameters, comparison: Comparison | None = None) -> Sizes:
@@ -65,7 +66,7 @@ def at_once(p: study.Parameters) -> bool:
 def live_steps(p: study.Parameters) -> Steps[Comparison]:
     """One run of each chosen algorithm, with snapshots for the microscope."""
     yield Step(0.0, "compiling the engine (first run only)")
-    mdps = problems_of(p, 1)
+    mdps = problems_of(p, 1, p.H)
     cells = p.H * mdps[0].n * mdps[0].m
     snapshots = int(np.clip(SNAPSHOT_CELLS // cells, 20, MOST_SNAPSHOTS))
     name = f"{mdps[0].name}, H = {p.H}, K = {p.K:,}, one run"
@@ -81,11 +82,28 @@ def optimism_text(comparison: Comparison) -> str:
     found = []
     for a in comparison.algorithms:
         done = comparison.runs[a][0]
-        if done and len(done.episodes):
+        if a in NO_TABLE:
+            found.append(f"{a} – keeps no table")
+        elif done and len(done.episodes):
             worst = float(done.violated.max())
             sign, word = ("✓", "optimistic") if worst == 0 else ("✗", f"V < V* in {worst:.0%}")
             found.append(f"{a} {sign} {word}")
     return "; ".join(found)
+
+
+def early_text(comparison: Comparison, kind: str = "pseudo") -> str:
+    """Regret after 1,000 and 10,000 episodes, as far as they are played, in words."""
+    found = []
+    for at in EARLY:
+        curves = [(a, *comparison.curve(a, kind)) for a in comparison.algorithms]
+        reached = [
+            f"{a} {np.interp(at, episodes, regret.mean(0)):,.0f}"
+            for a, episodes, regret in curves
+            if len(episodes) and episodes[-1] >= at
+        ]
+        if reached:
+            found.append(f"Regret after {at:,} episodes: {', '.join(reached)}.")
+    return " ".join(found)
 
 
 class Bench:
@@ -304,11 +322,12 @@ class Bench:
         chart = drawings.regret_drawing(
             self.comparison, self.parameters.regret, self.x_log.value, self.y_log.value
         )
-        note = html.escape(optimism_text(self.comparison))
-        self.pictures["Regret"].html = (
-            f'{chart}<div style="font:13px {theme.FONT};color:{theme.MUTED};margin-top:6px">'
-            f"{note}</div>"
-        )
+        notes = [
+            early_text(self.comparison, self.parameters.regret), optimism_text(self.comparison)
+        ]  # fmt: skip
+        style = f"font:13px {theme.FONT};color:{theme.MUTED};margin-top:6px"
+        below = "".join(f'<div style="{style}">{html.escape(note)}</div>' for note in notes if note)
+        self.pictures["Regret"].html = f"{chart}{below}"
 
     def _draw_bonus(self) -> None:
         p, (N, share, reached) = self.parameters, self.bonus_sliders.values
@@ -368,7 +387,9 @@ def still(parameters: study.Parameters) -> str:
     """For reports: one short run of every algorithm, and the bonus taken apart, as HTML."""
     p = study.Parameters(**{**parameters.to_papermill(), "K": min(parameters.K, 10_000)})
     regret = drawings.regret_drawing(run(live_steps(p)), p.regret, True, True)
-    return f"{regret}<br>{drawings.anatomy(sizes_of(parameters), variance=parameters.H**2 / 20)}"
+    variance = parameters.H**2 / 20
+    bonus = drawings.anatomy(sizes_of(parameters), variance=variance, scale=parameters.scale)
+    return f"{regret}<br>{bonus}"
 
 
 def explorer(parameters: study.Parameters | None = None, **pieces: Any) -> Explorer:

@@ -12,6 +12,7 @@ from workbench.numerics.mdp import (
     river_swim,
     uniform_random,
 )
+from workbench.parameters import ParameterError
 
 from .learning import check_problem
 
@@ -37,6 +38,26 @@ def make(env: str = "random", S: int = 3, A: int = 3, seed: int = 0, file: str =
         raise ValueError("env = 'npz' needs `file`, the path of an .npz file with arrays P and R")
     check_problem(mdp)
     return mdp
+
+
+def check_horizon(mdp: MDP, H: int) -> None:
+    """`ParameterError` if no reward can be reached in H steps: then all regret is 0."""
+    follows, rewarding = mdp.dense().P.max(1) > 0, mdp.R.max(1) > 0
+    reached = np.arange(mdp.n) == check_problem(mdp)
+    needed = 1
+    while not (reached & rewarding).any() and needed <= mdp.n:
+        reached = reached | follows[reached].any(0)
+        needed += 1
+    if needed > mdp.n:
+        raise ParameterError(
+            f"{mdp.name or 'MDP'}: no reward can ever be reached from the start state"
+        )
+    if needed > H:
+        usual = "; 20 is usual for FrozenLake" if "frozenlake" in mdp.name.lower() else ""
+        raise ParameterError(
+            f"H = {H} is too short for {mdp.name}: no policy reaches a reward, so V*_1 = 0 and so "
+            f"is all regret; set H to {needed} or more{usual}"
+        )
 
 
 def chain() -> MDP:

@@ -88,11 +88,11 @@ class Parameters(BaseParameters):
     bandit_runs = Integer(20, bounds=(0, 200), unit="runs", group="Experiments",
         doc="Bandits of the warm-up")
     long_runs = Integer(0, bounds=(0, 50), unit="runs", group="Experiments",
-        doc="Runs of `long_K` episodes")
+        doc="Runs of `long_K` episodes, at the horizons 5 and 10")
     long_K = Integer(1000000, bounds=(100, 2000000), unit="episodes", group="Experiments",
         doc="Episodes of the long runs")
     long_river_runs = Integer(0, bounds=(0, 50), unit="runs", group="Experiments",
-        doc="Runs on RiverSwim of 10 states, horizon 25, with both rules for ties")
+        doc="Runs on RiverSwim of 10 states, horizon 25, and with random ties on both rivers")
     grid_runs = Integer(0, bounds=(0, 50), unit="runs", group="Experiments",
         doc="Runs for each of the 18 sizes of the paper")
 
@@ -101,7 +101,7 @@ class Parameters(BaseParameters):
             "K": 10000, "runs": 5, "second_H": 0, "river_runs": 2, "scan_runs": 1,
         },
         "default": {},
-        "full": {"scan_runs": 6, "long_runs": 10, "long_river_runs": 2, "grid_runs": 4},
+        "full": {"scan_runs": 6, "long_runs": 10, "long_river_runs": 4, "grid_runs": 4},
     }
     # fmt: on
 
@@ -144,6 +144,7 @@ class UCBVIStudy(results.Study):
     switches: Switches | None = None
     bandits: Bandits | None = None
     long: Comparison | None = None
+    long_taller: Comparison | None = None
     long_river: dict[str, Comparison] | None = None
     grid: list[Comparison] | None = None
 
@@ -206,6 +207,7 @@ def _plan(p: Parameters) -> list[tuple[str, float, Any]]:
         (p.scan_runs, "scan", p.scan_runs * 27 * standard,
          lambda: e.scan_steps(p.K, p.scan_runs, p.seed)),
         (p.long_runs, "long", p.long_runs * p.long_K * 2e-5, lambda: e.long_steps(p)),
+        (p.long_runs, "long_taller", p.long_runs * p.long_K * 4e-5, lambda: e.long_steps(p, 10)),
         (p.long_river_runs, "long_river", p.long_river_runs * p.K * 3e-4,
          lambda: e.long_river_steps(p)),
         (p.grid_runs, "grid", p.grid_runs * p.K * 1.2e-3, lambda: e.grid_steps(p)),

@@ -7,7 +7,7 @@ Charts are HoloViews elements; what follows a slider is in `drawings.py`, the li
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import holoviews as hv
@@ -19,10 +19,15 @@ from workbench.theme import INK, MUTED, OKABE_ITO, Html, table_html
 from workbench.widgets.svg import Scale, number
 
 from . import drawings, live, study
-from .bonuses import BOUNDS, Sizes, regret_bound
+from .bonuses import BOUNDS, NO_TABLE, Sizes, regret_bound
 from .drawings import DASHED, DOTTED, STYLES
 from .experiments import Bandits, Comparison, Scan, Switches
 
+# Of the experiments in a study, as they run.
+ORDER = (
+    "main", "short", "bandits", "taller", "baselines", "river", "switches", "scan", "long",
+    "long_taller", "long_river", "grid",
+)  # fmt: skip
 NOT_RUN = Html("<em>This experiment has not run: there is nothing to show.</em>")
 
 
@@ -90,28 +95,49 @@ def regret_pair(comparison: Comparison, kind: str = "pseudo") -> hv.Layout:
 
 @needs_result
 def regret_table(comparison: Comparison) -> Html:
-    """Pseudo and realised regret, its spread over runs, and how the last policy does."""
+    """Pseudo and realised regret, its spread over runs, how the last policy does, and what it was.
+
+    "same action" is the share of steps with the most frequent action, a mean over runs.
+    """
     rows = []
     for a in comparison.algorithms:
-        runs = [run for run in comparison.runs[a] if run and len(run.episodes)]
+        runs = list(comparison.ended(a).values())
         if not runs:
             continue
         pseudo, realized = comparison.final(a), comparison.final(a, "realised")
         error = pseudo.std(ddof=1) / np.sqrt(len(pseudo)) if len(pseudo) > 1 else np.nan
         spread = "" if np.isnan(error) else f" ± {error:,.0f}"
         lost = np.mean([run.gap for run in runs])
-        violated = max(float(run.violated.max()) for run in runs)
+        violated = f"{100 * max(float(run.violated.max()) for run in runs):.0f} %"
         rows.append([
             a, f"<b>{pseudo.mean():,.0f}</b>{spread}",
             f"{pseudo.min():,.0f} to {pseudo.max():,.0f}",
-            f"{realized.mean():,.0f}", f"{lost:.3f}", f"{100 * violated:.0f} %",
+            f"{realized.mean():,.0f}", f"{lost:.3f}", "–" if a in NO_TABLE else violated,
+            f"{100 * np.mean([run.most_taken for run in runs]):.0f} %",
             f"{np.mean([run.seconds for run in runs]):.2f}",
         ])  # fmt: skip
     header = [
         "algorithm", "pseudo-regret, mean ± error", "over runs", "realised", "of the last episode",
-        "largest share V &lt; V*", "processor seconds",
+        "largest share V < V*", "same action", "processor seconds",
     ]  # fmt: skip
-    return table_html([h.replace("&lt;", "<") for h in header], rows, comparison.name)
+    return table_html(header, rows, comparison.name)
+
+
+def against_baselines(finished: study.UCBVIStudy) -> Html:
+    """Saturated tables against random play, and BF-I against the practitioner's bonus, in words."""
+    main, ours, kind = finished.main, finished.baselines, finished.parameters.regret
+    if not main or not ours:
+        return NOT_RUN
+    found = []
+    for a, b, words in (
+        ("CH", "random policy", "{:.0%} of the regret of the random policy"),
+        ("MVP", "random policy", "{:.0%} of the regret of the random policy"),
+        ("BF-I", "practitioner", "{:.0f} times the regret of the practitioner's bonus"),
+    ):
+        if a in main.runs and main.mean(a, kind) >= 0 and ours.mean(b, kind) > 0:
+            ratio = main.mean(a, kind) / ours.mean(b, kind)
+            found.append(f"{a} has {words.format(ratio)}.")
+    return Html(f"<p>{' '.join(found)}</p>") if found else NOT_RUN
 
 
 @needs_result
@@ -123,6 +149,7 @@ def ratio_chart(comparison: Comparison) -> Any:
         for a, b in pairs
         if a in comparison.runs and b in comparison.runs
         for ratio in comparison.ratio(a, b)
+        if np.isfinite(ratio)
     ]
     if not rows:
         return NOT_RUN
@@ -198,8 +225,13 @@ def bandit_chart(bandits: Bandits) -> hv.Overlay:
     )
 
 
-def bounds_chart(sizes: Sizes, measured: list[Comparison | None] = ()) -> hv.Overlay:
-    """Published bounds, H K and measured regret over the number of episodes, log-log."""
+def bounds_chart(
+    sizes: Sizes, measured: Sequence[Comparison | None] = (), kind: str = "pseudo"
+) -> hv.Overlay:
+    """Published bounds, H K and measured regret over the number of episodes, log-log.
+
+    Of the measurements, those of the same S, A and H.
+    """
     K, axes = np.geomspace(100, 1e12, 120), ("episodes K", "regret")
     lines = [
         _curve(K, regret_bound(a, K, sizes), axes, f"bound of {a}", *STYLES[a]).opts(line_width=3)
@@ -210,14 +242,19 @@ def bounds_chart(sizes: Sizes, measured: list[Comparison | None] = ()) -> hv.Ove
         _curve(K, sizes.H * K, axes, "H K, trivial", INK, DOTTED),
         _curve(K, order, axes, "√(HSAT)", INK, DASHED).opts(line_width=1),
     ]
-    for comparison in measured:
-        for a in comparison.algorithms if comparison else ():
-            episodes, curves = comparison.curve(a)
+    same = [
+        c for c in measured
+        if c and (c.sizes.S, c.sizes.A, c.sizes.H) == (sizes.S, sizes.A, sizes.H)
+    ]  # fmt: skip
+    for comparison in same:
+        for a in comparison.algorithms:
+            episodes, curves = comparison.curve(a, kind)
             late = episodes >= 100
             name = f"{a}, measured to {number(comparison.sizes.K)}"
             lines.append(_curve(episodes[late], curves.mean(0)[late], axes, name, *STYLES[a]))
     return hv.Overlay(lines).opts(
-        title="What is promised and what happens", width=720, height=380, logx=True, logy=True,
+        title=f"What is promised and what happens (S = {sizes.S}, A = {sizes.A}, H = {sizes.H})",
+        width=720, height=380, logx=True, logy=True,
         legend_position="right",
     )  # fmt: skip
 
@@ -236,14 +273,14 @@ def switches_table(switches: Switches) -> Html:
 
 @needs_result
 def long_river_table(found: dict[str, Comparison]) -> Html:
-    """RiverSwim of ten states under both rules for ties."""
+    """RiverSwim of ten states under both rules for ties, and of five with random ones."""
     rows = []
-    for ties, comparison in found.items():
+    for comparison in found.values():
         for a in comparison.algorithms:
             final = comparison.final(a)
             realized = comparison.mean(a, "realised")
-            rows.append([ties, a, f"{final.mean():,.0f}", f"{realized:,.0f}"])
-    return table_html(["ties go to", "algorithm", "pseudo-regret", "realised"], rows)
+            rows.append([comparison.name, a, f"{final.mean():,.0f}", f"{realized:,.0f}"])
+    return table_html(["problem", "algorithm", "pseudo-regret", "realised"], rows)
 
 
 @needs_result
@@ -261,15 +298,21 @@ def grid_table(grid: list[Comparison]) -> Html:
 
 
 def monitor(partial: study.UCBVIStudy) -> Any:
-    """What is known while the study runs: the curves, or the scan, of what runs now."""
-    if partial.scan is not None:
-        return pn.pane.HTML(drawings.scan_drawing(partial.scan))
-    for name in ("long", "river", "baselines", "taller", "short", "main"):
-        comparison = getattr(partial, name)
-        if comparison is not None:
-            kind = partial.parameters.regret
-            return pn.pane.HTML(drawings.regret_drawing(comparison, kind, True, True))
-    return pn.Spacer()
+    """What is known while the study runs: the picture of the newest experiment."""
+    newest = next((r for n in reversed(ORDER) if (r := getattr(partial, n)) is not None), None)
+    if isinstance(newest, dict):
+        newest = list(newest.values())
+    if isinstance(newest, list):
+        newest = newest[-1]
+    if newest is None:
+        return pn.Spacer()
+    if isinstance(newest, Scan):
+        return pn.pane.HTML(drawings.scan_drawing(newest))
+    if isinstance(newest, Bandits):
+        return pn.pane.HTML(drawings.bandit_drawing(newest))
+    if isinstance(newest, Switches):
+        return pn.pane.HTML(switches_table(newest))
+    return pn.pane.HTML(drawings.regret_drawing(newest, partial.parameters.regret, True, True))
 
 
 def _html(shown: Any) -> Any:
@@ -287,11 +330,14 @@ def _regret_view(finished: study.UCBVIStudy) -> Any:
 
 
 def _extras_view(finished: study.UCBVIStudy) -> Any:
-    sizes = finished.main.sizes
+    main, measured = finished.main, [finished.main, finished.long]
+    kind = finished.parameters.regret
     return pn.Column(
-        bounds_chart(sizes, [finished.main, finished.long]),
+        _html(bounds_chart(main.sizes, measured, kind) if main else NOT_RUN),
         _html(switches_table(finished.switches)),
         _html(visits(finished.river)),
+        _html(regret_table(finished.long)),
+        _html(regret_table(finished.long_taller)),
         _html(long_river_table(finished.long_river)),
         _html(grid_table(finished.grid)),
     )
