@@ -62,7 +62,7 @@ def test_fact_a_any_distributions_shift_value_iteration_by_a_constant(seed, gamm
         v = t + factor * (d @ (t - v))
         change = plain[k].value - plain[k - 1].value
         scale = max(1.0, np.abs(v).max())
-        assert v == pytest.approx(plain[k].value + factor * (d @ change), abs=1e-12 * scale * n)
+        assert v == pytest.approx(plain[k].value + factor * (d @ change), abs=1e-12 * scale)
         assert np.ptp(v) == pytest.approx(np.ptp(plain[k].value), abs=1e-12 * scale)
     modes = [dict(d_mode="power"), dict(d_mode="uniform"), dict(d_mode="point"),
              dict(d_mode="exact"), dict(power_steps=10), dict(power_steps=0)]  # fmt: skip
@@ -70,7 +70,7 @@ def test_fact_a_any_distributions_shift_value_iteration_by_a_constant(seed, gamm
         planner = planning.rank_one_value_iteration(problem, gamma, start, **options)
         for k, iterate in enumerate(itertools.islice(planner, 12)):
             off = iterate.value - plain[k].value
-            assert np.ptp(off) < 1e-12 * max(1.0, np.abs(iterate.value).max()) * 10
+            assert np.ptp(off) <= 1e-12 * max(1.0, np.abs(iterate.value).max())
             if k:
                 assert (iterate.d >= 0).all() and iterate.d.sum() == pytest.approx(1, abs=1e-12)
 

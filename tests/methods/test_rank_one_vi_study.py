@@ -63,14 +63,20 @@ def test_the_exact_facts_hold_and_what_did_not_run_is_not_tested(finished):
 
 
 def test_garnets_need_the_iterations_that_were_measured_before():
-    """Spec, row 1: medians over seeds on Garnet(100, 5, 10)."""
-    found = {0.9: {"VI": 149, "NVI": 70, "R1-VI": 11, "midpoint": 12, "PI": 3},
-             0.99: {"VI": 1787, "NVI": 285, "R1-VI": 12, "midpoint": 15, "PI": 3}}  # fmt: skip
+    """Spec, row 1: medians over ten seeds on Garnet(100, 5, 10), of other random numbers."""
+    found = {
+        0.9: {"VI": 149, "NVI": 70, "AVI-1": 34, "AVI-5": 17, "R1-VI": 11, "midpoint": 12, "PI": 3},
+        0.99: {"VI": 1787, "NVI": 285, "AVI-1": 108, "AVI-5": 23, "R1-VI": 12,
+               "R1-VI (uniform d)": 13, "midpoint": 15, "PI": 3},
+        0.999: {"AVI-5": 30, "R1-VI": 12, "R1-VI (uniform d)": 15, "midpoint": 17},
+    }  # fmt: skip
     for gamma, counts in found.items():
-        solved = [experiments.solve(tables.garnet(100, 5, 10, seed), gamma) for seed in range(3)]
+        solved = [experiments.solve(tables.garnet(100, 5, 10, seed), gamma) for seed in range(10)]
         for name, known in counts.items():
             median = np.median([one.follow(name, 1e-6).iterations for one in solved])
-            assert abs(median - known) <= max(1, 0.02 * known), (gamma, name)
+            # Anderson's counts scatter over Garnets, the others hardly do.
+            near = 0.15 if name.startswith("AVI") else 0.02
+            assert abs(median - known) <= max(1, near * known), (gamma, name, median)
 
 
 def test_tables_and_networks_need_the_iterations_that_were_measured_before(cases):
@@ -88,6 +94,7 @@ def test_tables_and_networks_need_the_iterations_that_were_measured_before(cases
         for name, expected in counts.items():
             found = cases[key].iterations[name]
             assert abs(found - expected) <= max(1, 0.06 * expected), (key, name, found)
+    assert all(set(case.iterations) == set(study.METHODS) for case in cases.values())
     nesterov = cases["frozenlake8 restart"].iterations["NVI"]
     assert not nesterov <= 2680
     assert cases["frozenlake8 absorbing"].second == pytest.approx(1)
@@ -102,9 +109,33 @@ def test_claims_on_families_hold_or_fail_as_measured(finished, cases):
     consistent = judged["consistent"]
     assert consistent.verdict == "fails", "Anderson wins on the graph at .9, and this says so"
     assert "threshold ours" in consistent.note
+    measured = findings.values(replace(finished, cases=cases))
+    small = cases["graph6 at .9"].iterations
+    assert measured["iterations_graph6_0.9_AVI_5_over_R1_VI"] == small["AVI-5"] / small["R1-VI"] < 1
     better = {key: case for key, case in cases.items() if key == "karate"}
     part = {c.id: c for c in findings.claims(replace(finished, cases=better))}
     assert part["consistent"].verdict == "not tested", "only with all families"
+
+
+def test_what_a_tracked_distribution_is_worth_is_reported_for_graph_and_garnets(finished):
+    (found,) = finished.learning.values()
+    third = replace(found["R1-QL"], errors=found["R1-QL (uniform d)"].errors / 3)
+    tracked = {**found, "R1-QL": third}
+    both = replace(finished, learning={("garnet", 0.95): tracked, ("graph6", 0.99): tracked})
+    claim = next(c for c in findings.claims(both) if c.id == "tracked_d")
+    assert claim.verdict == "holds" and claim.note.endswith(" On Garnets: 3.0 at 0.95.")
+    measured = findings.values(both)
+    for problem in ("garnet_0.95", "graph6_0.99"):
+        assert measured[f"error_{problem}_uniform_over_tracked_d"] == pytest.approx(3)
+
+
+def test_every_planner_runs_in_the_sweep_and_slow_ones_only_where_they_end(finished):
+    assert set(experiments.SWEPT) == set(experiments.SLOWEST) == set(study.METHODS)
+    for found in finished.sweep.iterations.values():
+        assert set(found) == set(study.METHODS)
+    near_one = work.run(experiments.sweep_steps(small(gammas=[0.999], seeds=1)))
+    assert set(near_one.iterations[0.999]) == set(experiments.FAST)
+    assert not {"NVI", "AVI-1", "anchored VI"} & set(experiments.FAST)
 
 
 def test_a_claim_fails_when_the_measurement_says_so(finished):
@@ -131,6 +162,13 @@ def test_fact_d_is_measured_and_fails_for_another_matrix(gamma, monkeypatch):
     assert (deflation() < 1e-6).all()
     monkeypatch.setattr(experiments, "error_matrix", lambda P, d, gamma: gamma * P)
     assert (deflation() > 0.1 * gamma).all()
+
+
+def test_facts_of_large_problems_need_no_dense_table(monkeypatch):
+    monkeypatch.setattr(tables, "LARGEST_DENSE_BYTES", 20_000)  # 30 states fit in
+    facts = work.run(experiments.facts_steps(small(n=1200, seeds=1), iterates=5))
+    assert facts.outside.sum() == facts.above.sum() == 0
+    assert (facts.span < 1e-12).all() and (facts.deflation < 1e-6).all()
 
 
 def test_the_extrapolated_tail_of_value_iteration_is_its_real_one():

@@ -33,6 +33,10 @@ LIBRARIES = {
     "QuantEcon": "quantecon.markov", "pymdptoolbox": "mdptoolbox.mdp", "mdpsolver": "mdpsolver",
     "jaxdp": "jaxdp",
 }  # fmt: skip
+NOT_TIMED = (
+    "Not timed: relative value iteration (it leaves a constant out by design) and Gauss-Seidel "
+    "sweeps (which take seconds) of pymdptoolbox, and madupite, which pip alone does not install."
+)
 
 
 @dataclass(frozen=True)
