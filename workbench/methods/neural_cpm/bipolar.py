@@ -16,7 +16,7 @@ import numpy as np
 import torch
 
 from workbench.parameters import Parameters
-from workbench.steps import Step, Steps, part
+from workbench.steps import Step, Steps, part, together
 
 from .baselines import ConvolutionalHamiltonian, graph_hamiltonian, one_layer_hamiltonian
 from .closure import CellSorting, Hamiltonian, Hybrid
@@ -151,14 +151,17 @@ def plan(p: Parameters) -> dict[str, Maker]:
 def bipolar_steps(p: Parameters) -> Steps[Bipolar]:
     """Data, the analytic fits, training of every network asked for, samples and metrics."""
     data = yield from part(_pictures(p, p.bipolar_simulations, DATA), 0.0, 0.05, "bi-polar data")
-    n_fresh = NOISE_GROUPS * p.samples
-    fresh = yield from part(_pictures(p, n_fresh, HELD_OUT), 0.05, 0.1, "fresh data")
     kind, half = data.kind, len(data.frames) // 2
     train, validation = data.frames, None
     if p.select_every:
         train, validation = data.frames[:half], data.frames[half:]
     seeds = [p.seed + number for number in range(p.train_seeds)]
-    bases = yield from part(_fits(p, train, kind, False), 0.1, 0.12, "cell-sorting fit")
+    n_fresh = NOISE_GROUPS * p.samples
+    independent = together(
+        [lambda: _pictures(p, n_fresh, HELD_OUT), lambda: _fits(p, train, kind, False)],
+        names=("fresh data", "cell-sorting fit"),
+    )
+    fresh, bases = yield from part(independent, 0.05, 0.12)
     with warnings.catch_warnings():
         # An aggregate at the edge is counted in `Model.at_edge`; one warning each would be noise.
         warnings.filterwarnings("ignore", message="cells touch the edge")

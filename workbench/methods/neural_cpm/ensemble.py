@@ -43,6 +43,7 @@ PER_KIND = {
 # stands for temperature 0: finite, as the kernels assume, and so large against rounding errors
 # that a copy without a price is still accepted
 COLD = 1e-9
+ATTEMPTS_WORTH_A_THREAD = 5_000
 
 
 @cache
@@ -219,7 +220,8 @@ class Ensemble:
         self.time += number("mcs", mcs, 0)
         self._counts[:] = 0
         n, rule = self.n_chains, RULES[self.proposal]
-        workers = min(n, config.NUMBA_NUM_THREADS)
+        few = self.frames.size * mcs < ATTEMPTS_WORTH_A_THREAD
+        workers = 1 if few else min(n, config.NUMBA_NUM_THREADS)
         if workers == 1:
             advance(state, model, rule, self.time, 0, n)
             return

@@ -123,7 +123,7 @@ class Parameters(BaseParameters):
         doc="What makes the two poles, external fields or the motion rule of the paper")
     iters = Integer(300, bounds=(1, 10000), unit="iterations", group="Training",
         doc="Training iterations of the Neural Hamiltonian")
-    train_seeds = Integer(2, bounds=(1, 10), unit="seeds", group="Training",
+    train_seeds = Integer(1, bounds=(1, 10), unit="seeds", group="Training",
         doc="Networks trained, each from its own seed")
     select_every = Integer(0, bounds=(0, 10000), unit="iterations", group="Training",
         doc="Pick weights on a validation half this often, 0 keeps the last")
