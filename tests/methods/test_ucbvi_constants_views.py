@@ -109,7 +109,7 @@ def test_what_random_play_and_practitioners_lose_is_said_in_words(finished):
     said = views.against_baselines(finished)
     for a in ("CH", "MVP"):
         share = main.mean(a) / ours.mean("random policy")
-        assert f"{a} has {share:.0%} of the regret of the random policy." in said
+        assert f"{a} has {share:.2f} times the regret of the random policy." in said
     times = main.mean("BF-I") / ours.mean("practitioner")
     assert f"BF-I has {times:.0f} times the regret of the practitioner's bonus." in said
     few = replace(finished, main=replace(main, runs={"CH-I": main.runs["CH-I"]}))

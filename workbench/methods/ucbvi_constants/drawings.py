@@ -242,7 +242,7 @@ def microscope(run: Run, look: int, h: int, s: int) -> Html:
         if has_table
     )
     return Html(
-        f'<figure style="margin:0;max-width:620px;font:13px/1.4 {FONT};color:{INK}">'
+        f'<figure style="margin:0 0 14px;max-width:620px;font:13px/1.4 {FONT};color:{INK}">'
         f'<figcaption style="font-weight:600">{html.escape(title)}</figcaption>'
         f'<svg viewBox="0 0 620 {A * row + 32}" role="img" aria-label="{html.escape(title)}: '
         f'{"; ".join(said)}" style="width:100%;height:auto;display:block;font:12px {FONT}">'

@@ -234,14 +234,14 @@ def _switches(study: UCBVIStudy) -> list[Claim]:
             "last_step",
             "No bonus at the last step, where rewards are known, lowers the mean regret of BF-I by "
             "5 to 25 % (ratio of means)",
-            last, at_least=0.75, at_most=0.95, over="studies",
+            last, at_least=0.75, at_most=0.95, over="ratios",
             note=f"{saved}Not in the paper. {PILOT}",
         ),
         judge(
             "last_step_optimism",
             "BF-I stays optimistic without a bonus at the last step: largest share of V_h < V*_h "
             "at any recorded episode",
-            None if violated is None else [violated], each_at_most=0.0, over="studies",
+            None if violated is None else [violated], each_at_most=0.0, over="shares",
             note=PILOT,
         ),
         judge(

@@ -130,8 +130,8 @@ def against_baselines(finished: study.UCBVIStudy) -> Html:
         return NOT_RUN
     found = []
     for a, b, words in (
-        ("CH", "random policy", "{:.0%} of the regret of the random policy"),
-        ("MVP", "random policy", "{:.0%} of the regret of the random policy"),
+        ("CH", "random policy", "{:.2f} times the regret of the random policy"),
+        ("MVP", "random policy", "{:.2f} times the regret of the random policy"),
         ("BF-I", "practitioner", "{:.0f} times the regret of the practitioner's bonus"),
     ):
         if a in main.runs and main.mean(a, kind) >= 0 and ours.mean(b, kind) > 0:
@@ -177,7 +177,10 @@ def scan_pair(scan: Scan) -> hv.Layout:
         axes = (axes[0], "share of (h, s) with V < V*")
         share.append(_curve(x[order], scan.share(a)[order], axes, a, color, dash))
     ticks = [(zero, "0")] + [(float(s), f"{s:g}") for s in positive[np.argsort(positive)]]
-    common = {"logx": True, "xticks": ticks, "height": 310, "xrotation": 40}
+    common = {
+        "logx": True, "xticks": ticks, "xlim": (zero / 1.3, 1.3 * x.max()), "height": 310,
+        "xrotation": 40,
+    }  # fmt: skip
     return (
         hv.Overlay(regret).opts(
             title=f"Regret after {scan.K:,} episodes", logy=True, show_legend=False, width=420,
