@@ -52,6 +52,17 @@ def test_code_is_shown_when_asked_for(write_notebook, tmp_path):
     assert "highlight" in made.html.read_text(encoding="utf-8").split("<article>")[1]
 
 
+def test_what_is_folded_in_the_notebook_is_folded_in_the_page(write_notebook, tmp_path):
+    text = "<details><summary>Solution</summary>\n\n```python\nx = 1\n```\n\n</details>\n\n"
+    text += "Open <b>words</b>"
+    write_notebook(f"#md {text}", RECORD)
+    made = reports.make(Parameters.preset("quick"), tmp_path)
+    page = made.html.read_text(encoding="utf-8").split("<article>")[1]
+    folded = re.search(r"<summary>Solution</summary>(.*?)</details>(.*)", page, re.S)
+    assert "highlight" in folded[1] and "words" not in folded[1]
+    assert "highlight" not in folded[2] and "Open <b>words</b>" in folded[2]
+
+
 def test_what_the_user_gives_is_escaped(write_notebook, tmp_path):
     write_notebook(RECORD)
     made = reports.make(Parameters.preset("quick"), tmp_path)

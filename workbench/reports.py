@@ -214,6 +214,10 @@ def _exporter(show_code: bool = False) -> Any:
         def latex_environment(self, name: str, body: str) -> str:
             return convert(f"\\begin{{{name}}}{body}\\end{{{name}}}", display="block")
 
+        def _html_embed_images(self, html: str) -> str:
+            # It would close what is closed in a later piece, and so unfold what is folded.
+            return super()._html_embed_images(html) if "<img" in html else html
+
     def markdown(source: str) -> str:
         renderer = MathMLRenderer(
             escape=False, embed_images=True, path=str(catalog.notebooks_folder())
