@@ -168,8 +168,8 @@ def gain_maps(made: Comparison) -> Any:
     titles = {"VI": "VI: I", "R1-VI": "R1-VI: I + γ/(1−γ) 1dᵀ", "PI": "PI: (I − γP)⁻¹"}
     maps = [
         hv.Image(matrix[::-1], ["to state", "from state"], "gain", bounds=(0, 0, n, n)).opts(
-            title=titles[name], cmap=FIELD_MAP, clim=(0, top), width=300 if name != "PI" else 360,
-            height=290, colorbar=name == "PI", invert_yaxis=True, shared_axes=False,
+            title=titles[name], cmap=FIELD_MAP, clim=(0, top), width=285 if name != "PI" else 345,
+            height=275, colorbar=name == "PI", invert_yaxis=True, shared_axes=False,
         )
         for name, matrix in matrices.items()
     ]  # fmt: skip
