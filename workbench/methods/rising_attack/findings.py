@@ -287,7 +287,7 @@ def _digits(study: RisingAttackStudy) -> list[Claim]:
         judge(
             "digits_success_tuned",
             "On real digits none of QuadAttacK, CW^K and AD succeeds more often, each tuned for "
-            "each K on network 0: success rate minus that of the best of them at each K",
+            "K = 5 and 9 on network 0: success rate minus that of the best of them at each K",
             by_length(tuned, best), each_at_least=0.0, over=OVER_K,
             note=_sentences(rates(tuned), PILOT),
         ),
