@@ -126,3 +126,70 @@ def _end(process: subprocess.Popen) -> None:
             process.wait(patience_s)
         except subprocess.TimeoutExpired:
             continue
+
+
+class Latest:
+    """One job at a time: a new wish stops what runs and takes its place.
+
+    tell: called with every `Step`, with "done" or "stopped" at the end, or with the error. Without
+    a running event loop (a test, a script) a wish is done at once. In the thread of the loop only.
+    """
+
+    def __init__(self, tell: Callable[[Step | str | Exception], None]):
+        self._tell = tell
+        self._wish: tuple[Callable[[], Steps], Callable[[Any], None]] | None = None
+        self._job: Job | None = None
+        self._task: asyncio.Task | None = None
+
+    @property
+    def busy(self) -> bool:
+        """Whether something runs or waits."""
+        return bool(self._job or self._wish)
+
+    def start(self, make: Callable[[], Steps], take: Callable[[Any], None]) -> None:
+        """Run the steps that `make()` gives in place of what runs; `take` gets all their data."""
+        self._wish = (make, take)
+        if self._job:
+            self._job.cancel()
+            return
+        try:
+            loop = asyncio.get_running_loop()
+        except RuntimeError:
+            self._wish = None
+            try:
+                take(run(make()))
+                self._tell("done")
+            except Exception as error:
+                self._tell(error)
+            return
+        if self._task is None or self._task.done():
+            self._task = loop.create_task(self._work())
+
+    def stop(self) -> None:
+        """Stop what runs; what it has so far is kept."""
+        self._wish = None
+        if self._job:
+            self._job.cancel()
+
+    async def _work(self) -> None:
+        while self._wish:
+            (make, take), self._wish = self._wish, None
+
+            def noticed(step: Step, take: Callable[[Any], None] = take) -> None:
+                self._tell(step)
+                if step.data is not None and not self._wish:
+                    take(step.data)
+
+            try:
+                self._job = Job(make())
+                take(await self._job.watch(noticed))
+                self._tell("done")
+            except Cancelled as stopped:
+                if not self._wish:
+                    if stopped.data is not None:
+                        take(stopped.data)
+                    self._tell("stopped")
+            except Exception as error:
+                self._tell(error)
+            finally:
+                self._job = None
