@@ -202,7 +202,7 @@ def rectangles(picture):
 
 def test_bars_are_what_the_backup_promises_and_the_bonus_on_top():
     run = learn(uniform_random(3, 3, 0), "BF-I", H=5, K=3000, snapshots=50)
-    shots, unit = run.snapshots, 330 / 5
+    shots, unit = run.snapshots, 290 / 5
     bars = rectangles(drawings.microscope(run, -1, 1, 0))
     blue, orange = (np.array([float(r.get("width")) / unit for r in bars[i::2]]) for i in (0, 1))
     np.testing.assert_allclose(blue, np.minimum(shots.Q, shots.backup)[-1, 0, 0], atol=1e-3)

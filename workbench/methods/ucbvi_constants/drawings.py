@@ -193,7 +193,7 @@ def microscope(run: Run, look: int, h: int, s: int) -> Html:
     equal = np.flatnonzero(Q >= Q.max() - (TIE if run.ties == "random" else 0.0))
     drawn = equal if run.ties == "random" else equal[:1]
     word = "taken" if len(drawn) == 1 else f"drawn, one of {len(drawn)}"
-    left, wide, row = 72, 330, 34
+    left, wide, row = 72, 290, 34
     unit = wide / H
     parts = [
         f'<path d="M{left + v * unit:.1f} 8V{A * row + 10}" stroke="#E4E7EB"/><text '
