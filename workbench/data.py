@@ -102,6 +102,15 @@ def _mnist(name: str, size: int, sha256: str) -> File:
     return File(name, f"https://storage.googleapis.com/cvdf-datasets/mnist/{name}", size, sha256)
 
 
+def _uci(folder: str, path: str) -> File:
+    root = "https://archive.ics.uci.edu/ml/machine-learning-databases"
+    return File(path.rsplit("/")[-1], f"{root}/{folder}/{path}")
+
+
+_DOROTHEA = (
+    "DOROTHEA/dorothea_train.data", "DOROTHEA/dorothea_train.labels",
+    "DOROTHEA/dorothea_valid.data", "dorothea_valid.labels",
+)  # fmt: skip
 # Addresses, sizes and checksums are those of public records that agree with each other (for MNIST
 # torchvision's and TensorFlow Datasets'). What no record says is None, never a guess.
 _IMAGENET = "trained on ImageNet, which is for non-commercial research"
@@ -203,6 +212,13 @@ DATA_SETS = (
                 "https://dl.fbaipublicfiles.com/deit/deit_base_patch16_224-b5f2ef4d.pth",
             ),
         ),
+    ),
+    DataSet(
+        "dorothea",
+        "sparse_glm",
+        "DOROTHEA: 1,150 compounds, 100,000 binary features, active or not",
+        "CC BY 4.0 (UCI Machine Learning Repository; DuPont Pharmaceuticals)",
+        tuple(_uci("dorothea", path) for path in _DOROTHEA),
     ),
 )
 
