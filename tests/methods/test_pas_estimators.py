@@ -75,6 +75,18 @@ def test_sums_are_those_of_a_loop_over_problems(problems):
         assert own.tau2[j] == pytest.approx(np.var(np.concatenate([b, c]), ddof=1))
 
 
+@pytest.mark.parametrize("dtype", [np.int64, np.int8, np.uint8, float, "U5", object])
+@pytest.mark.parametrize("ids", [[0, 1, 2], [7, 9, 100], [3, 3, 3], [-99, 0, 99]])
+def test_groups_may_be_named_by_any_numbers_or_words(dtype, ids):
+    if dtype == np.uint8:
+        ids = np.abs(ids)
+    group = np.repeat(np.array(ids).astype(dtype), 2)
+    p = Problems.of(group, np.arange(6.0), np.arange(6.0), group, np.arange(6.0))
+    names, code = np.unique(group.astype(str) if dtype is object else group, return_inverse=True)
+    assert p.names.tolist() == names.tolist()
+    np.testing.assert_allclose(p.y_bar, np.bincount(code, np.arange(6.0)) / np.bincount(code))
+
+
 def test_pooled_moments_are_weighted_averages_and_totals_hold_the_spread_between(problems):
     _, y, f, _, f_u = flat()
     own, within, total = (g(problems) for g in (per_problem, pooled_within, pooled_total))

@@ -35,7 +35,7 @@ def holed(value):
         ({"lambda2": np.nan}, "lambda2 = nan"),
         ({"M": 0}, "M = 0 is not allowed: the box needs M > 0"),
         ({"M": np.inf}, "M = inf is not allowed"),
-        ({"loss": "lineer"}, "loss = 'lineer'; allowed are linear, logistic; did you mean 'linear'"),
+        ({"loss": "lineer"}, "loss = 'lineer'; allowed are .*; did you mean 'linear'"),
         ({"X": holed(np.nan)}, r"X has values that are NaN or infinite, first in columns \[2\]"),
         ({"X": holed(np.inf)}, "NaN or infinite"),
         ({"X": X[:, 0]}, r"X has shape \(20,\): needed is \(n, p\)"),
@@ -167,7 +167,7 @@ def test_a_loss_that_does_not_fit_is_refused():
     with pytest.raises(ValueError, match="diabetes has a continuous response"):
         datasets.load("diabetes", loss="logistic")
     assert datasets.load("breast_cancer", loss="linear").y.std() == pytest.approx(1)
-    with pytest.raises(ValueError, match="data = 'diabetis'.*did you mean 'diabetes"):
+    with pytest.raises(ValueError, match=r"data = 'diabetis'.*did you mean 'diabetes"):
         datasets.load("diabetis")
     with pytest.raises(ValueError, match="two different ones"):
         datasets.load("digits", digits_pair=(3, 3))
@@ -178,9 +178,9 @@ def test_tables_from_files(tmp_path):
     frame.to_csv(tmp_path / "own.csv", index=False)
     made = loaders.load_table(tmp_path / "own.csv", "kind")
     assert made.loss == "logistic" and made.X.shape == (20, 4)
-    with pytest.raises(ValueError, match="no column 'kidn'; did you mean 'kind'"):
+    with pytest.raises(ValueError, match=r"no column 'kidn'; did you mean 'kind'"):
         loaders.load_table(tmp_path / "own.csv", "kidn")
-    with pytest.raises(ValueError, match="allowed are .csv and .parquet"):
+    with pytest.raises(ValueError, match=r"allowed are \.csv and .parquet"):
         loaders.load_table(tmp_path / "own.xls", "kind")
     frame.assign(a=np.nan).to_csv(tmp_path / "holes.csv", index=False)
     with pytest.raises(ValueError, match="missing values"):

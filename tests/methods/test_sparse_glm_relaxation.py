@@ -204,19 +204,16 @@ def test_the_logistic_conjugate_is_rounded_up():
         for p in (Decimal(float(-a * b)) for a, b in zip(w, y, strict=True)):
             exact += sum((x * x.ln() for x in (p, 1 - p) if x > 0), Decimal(0))
         above = engine.conjugate_above(engine.LOGISTIC, w, y)
-        assert exact <= Decimal(above) <= exact + Decimal(1e-10)
+        assert exact <= Decimal(above) <= exact + Decimal("1e-10")
 
 
 @pytest.mark.parametrize("seed", range(6))
 def test_the_value_of_a_point_is_rounded_up(seed):
     problem = small(2 * seed)
     fit = beam_search(Refits(problem))
-    exact = Fraction(0)
+    exact, point = Fraction(0), list(zip(fit.support, map(float, fit.b), strict=True))
     for row, y in zip(problem.X, problem.y, strict=True):
-        u = sum(
-            Fraction(float(row[j])) * Fraction(float(b))
-            for j, b in zip(fit.support, fit.b, strict=True)
-        )
+        u = sum(Fraction(float(row[j])) * Fraction(b) for j, b in point)
         exact += (u - Fraction(float(y))) ** 2
     exact += Fraction(problem.lambda2) * sum(Fraction(float(b)) ** 2 for b in fit.b)
     above = Fraction(upper_bound(problem, fit))

@@ -21,7 +21,7 @@ def test_it_equals_brute_force(seed):
     found = solve(problem, gap=0.0)
     assert found.upper == pytest.approx(best.value, rel=1e-9)
     assert found.lower <= best.value * (1 + 1e-12) and found.lower <= found.upper
-    assert found.gap < 1e-6 and found.ending == "nothing left to branch" or found.gap == 0
+    assert found.gap == 0 or (found.gap < 1e-6 and found.ending == "nothing left to branch")
     certificate = found.certificate()
     verified = verify(certificate, problem.X, problem.y)
     assert verified.valid, verified.reason
@@ -183,7 +183,7 @@ def test_heuristics_are_feasible_and_never_below_the_optimum(name):
 
 
 def test_brute_force_knows_its_limit():
-    with pytest.raises(ValueError, match="75,287,520 supports.*stops at 20,000"):
+    with pytest.raises(ValueError, match=r"75,287,520 supports.*stops at 20,000"):
         baselines.brute_force(synthetic("linear", 100, k=5))
 
 

@@ -48,7 +48,7 @@ def conic_relaxation(problem: Problem, solver: str = "CLARABEL", eps: float = 1e
         raise ImportError("cvxpy is not installed: pip install 'workbench[peers]'")
     import cvxpy as cp
 
-    n, p = problem.n, problem.p
+    p = problem.p
     b, z, s = cp.Variable(p), cp.Variable(p), cp.Variable(p)
     u = problem.X @ b
     if problem.loss == "linear":

@@ -237,7 +237,7 @@ class Search:
                 return
             self._current = visited
         node = visited.node
-        status, free, k = statuses(self.problem, node)
+        _, free, k = statuses(self.problem, node)
         if k == 0 or len(free) <= k:
             self._decide(visited, free)
         else:

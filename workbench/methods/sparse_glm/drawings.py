@@ -219,6 +219,7 @@ def rows_picture(
         )
     total = max(1, len(rows)) * height + 4
     spoken = ", ".join(f"{name} {value:.4g} {remark}".strip() for name, value, remark in rows)
+    spoken = html.escape(f"{title}: {spoken or 'none'}")
     axis = f'<path d="M{start} 0V{total}" stroke="currentColor" stroke-opacity="0.5"/>'
     if not rows:
         drawn = [f'<text x="{left}" y="14">none</text>']
@@ -226,7 +227,7 @@ def rows_picture(
         f'<figure style="margin:0 0 6px;width:{width + 60}px;max-width:100%;font:12px/1.4 {FONT};'
         f'color:var(--jp-ui-font-color1, #1F2933)"><figcaption style="font-weight:600">'
         f'{html.escape(title)}</figcaption><svg viewBox="0 0 {width + 60} {total}" role="img" '
-        f'aria-label="{html.escape(f"{title}: {spoken or "none"}")}" style="width:100%;'
+        f'aria-label="{spoken}" style="width:100%;'
         f'height:auto;display:block;font:11px {FONT};fill:currentColor">{axis}{"".join(drawn)}'
         "</svg></figure>"
     )

@@ -137,8 +137,7 @@ def race_steps(p: Parameters) -> Steps[Race]:
             if size > LARGE and name != "restart":
                 continue
             runs[name] = yield from part(
-                relaxation_steps(problem, max_iter=RACE_ITERATIONS, trace=True, chunk=200,
-                                 **options),
+                relaxation_steps(problem, max_iter=RACE_ITERATIONS, trace=True, **options),
                 at, at, f"{loss} {size}, {name}",
             )  # fmt: skip
         if size in p.conic_sizes and baselines.available("cvxpy"):
@@ -386,7 +385,7 @@ def main_steps(p: Parameters) -> Steps[Main]:
     problem = p.problem()
     root = yield from part(
         relaxation_steps(problem, tol=p.tol, max_iter=p.max_iter, restart=p.restart,
-                         momentum=p.momentum, trace=True, chunk=200),
+                         momentum=p.momentum, trace=True),
         0.0, 0.1, "root",
     )  # fmt: skip
     search = p.search(problem)

@@ -8,6 +8,7 @@ No intercept: center and standardize first, or use the estimators, which do.
 
 from __future__ import annotations
 
+import itertools
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -223,7 +224,7 @@ def _warn_of_columns(X: np.ndarray) -> None:
     order = np.argsort(probe, kind="stable")
     pairs = [
         tuple(sorted((int(a), int(b))))
-        for a, b in zip(order[:-1], order[1:], strict=True)
+        for a, b in itertools.pairwise(order)
         if norms[a] > 0 and norms[b] > 0 and abs(probe[a] - probe[b]) < 1e-9
         and np.abs(unit[:, a] - unit[:, b]).max() < 1e-9
     ]  # fmt: skip
