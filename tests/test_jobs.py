@@ -137,3 +137,52 @@ def test_a_closed_report_leaves_no_process(monkeypatch, tmp_path):
     start = time.monotonic()
     steps.close()
     assert time.monotonic() - start < 4 and not alive(fake.process.pid)
+
+
+def latest():
+    told, taken = [], []
+    return jobs.Latest(told.append), told, taken
+
+
+def test_without_a_loop_a_wish_is_done_at_once():
+    work, told, taken = latest()
+    work.start(lambda: count(2), taken.append)
+    assert taken == ["done"] and told == ["done"] and not work.busy
+
+    def broken():
+        yield Step(0.1)
+        raise ValueError("no such thing")
+
+    work.start(broken, taken.append)
+    assert str(told[-1]) == "no such thing" and taken == ["done"]
+
+
+def test_the_latest_wish_takes_the_place_of_what_runs():
+    async def scene():
+        work, told, taken = latest()
+        work.start(lambda: count(1000), lambda data: taken.append(("first", data)))
+        await asyncio.sleep(0.3)
+        work.start(lambda: count(5), lambda data: taken.append(("second", data)))
+        while work.busy:
+            await asyncio.sleep(0.02)
+        return told, taken
+
+    told, taken = asyncio.run(scene())
+    assert taken[-1] == ("second", "done") and told[-1] == "done" and "stopped" not in told
+    names = [name for name, _ in taken]
+    assert names == sorted(names), "nothing of the first comes once the second is wished for"
+
+
+def test_what_is_stopped_keeps_its_last_data():
+    async def scene():
+        work, told, taken = latest()
+        work.start(lambda: count(1000), taken.append)
+        await asyncio.sleep(0.4)
+        work.stop()
+        while work.busy:
+            await asyncio.sleep(0.02)
+        await asyncio.sleep(0.05)
+        return told, taken
+
+    told, taken = asyncio.run(scene())
+    assert told[-1] == "stopped" and 0 <= taken[-1] < 999

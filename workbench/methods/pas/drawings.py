@@ -78,7 +78,7 @@ def microscope(split: Split, found: Mapping[str, Estimate], j: int) -> Html:
     note = f"n = {p.n[j]}, N = {p.N[j]}, λ = {lam:.3f}, weight on PT = {w:.3f}"
     rows = [
         ("labels", [("Ȳ", y, "classical")], None),
-        ("predictions", [("Z̄", z, "ppi"), ("Z̃", zt, "prediction")], None),
+        ("predictions", [("Z̄ labelled", z, "ppi"), ("Z̃ rest", zt, "prediction")], None),
         ("de-bias by λ(Z̃ − Z̄)", [("PPI", ppi, "ppi"), ("PT", pt, "pt")], (y, pt, "pt")),
         ("shrink to Z̃", [("Z̃", zt, "prediction"), ("PAS", end, "pas")], (pt, end, "pas")),
     ]
@@ -101,7 +101,7 @@ def microscope(split: Split, found: Mapping[str, Estimate], j: int) -> Html:
             parts.append(_arrow(float(x(arrow[0])), float(x(arrow[1])), middle, arrow[2]))
         places = [float(x(v)) for _, v, _ in points]
         for i, (name, value, key) in enumerate(points):
-            crowded = i > 0 and abs(places[i] - places[0]) < 26
+            crowded = i > 0 and abs(places[i] - places[0]) < 5 + 4 * len(name + points[0][0])
             above = middle + (19 if crowded else -9)
             parts.append(
                 f'<g><title>{name} = {value:.4g}; {note}</title><circle cx="{places[i]:.1f}" '
@@ -127,7 +127,8 @@ def _arrow(start: float, stop: float, y: float, key: str) -> str:
     color = STYLES[key][0]
     if abs(stop - start) < 2:
         return ""
-    tip = 7 if stop > start else -7
+    tip = 8 if stop > start else -8
+    stop -= np.sign(tip) * 5  # the point itself is there
     return (
         f'<path d="M{start:.1f} {y}H{stop - tip / 2:.1f}" stroke="{color}" stroke-width="2.5"/>'
         f'<path d="M{stop:.1f} {y}l{-tip} -5v10z" fill="{color}"/>'
@@ -276,7 +277,7 @@ def bars(
     values = 1e3 * np.array([means[k] for k in keys])
     spread = 1e3 * np.array([(errors or {}).get(k, np.nan) for k in keys])
     longest = min(float(values.max()), 3.2 * float(np.median(values))) or 1.0
-    x = Scale(0, longest, 170, WIDTH - 150)
+    x = Scale(0, longest, 190, WIDTH - 140)
     row = 21
     parts, said = [], []
     best = int(np.argmin(values))
@@ -298,7 +299,7 @@ def bars(
         parts.append(
             f"<g><title>{html.escape(TITLES[key])}: {text}"
             f"{f' (moments: {regime})' if regime else ''}</title>"
-            f'<text x="164" y="{y + 12}" text-anchor="end">{html.escape(TITLES[key])}</text>'
+            f'<text x="184" y="{y + 12}" text-anchor="end">{html.escape(TITLES[key])}</text>'
             f'<rect x="{x.start}" y="{y + 2}" width="{max(end - x.start, 0.5):.1f}" height="13" '
             f'fill="{color}" fill-opacity="{opacity}"{dashed}/>{tip}{whisker}'
             f'<text x="{end + (14 if cut else 6) + (_ahead(x, error) if known else 0):.1f}" '

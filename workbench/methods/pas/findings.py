@@ -129,11 +129,11 @@ def _theory(study: PASStudy) -> list[Claim]:
         ),
         judge(
             "tuning_best", "No other lambda in [0, 1] has less variance: largest relative gain",
-            t and [t.gain.max()], each_at_most=1e-12, over="sets of problems", note=OURS,
+            t and [t.gain.max()], each_at_most=1e-12, over="checks", note=OURS,
         ),
         judge(
             "tuning_safe", "PT never has more variance than the classical mean: largest ratio",
-            t and [t.ratio.max()], each_at_most=1.0, over="sets of problems", note=OURS,
+            t and [t.ratio.max()], each_at_most=1.0, over="checks", note=OURS,
         ),
         judge(
             "best_weight", "40,000 problems that are alike: CURE finds the best weight, |w - w*|",
@@ -298,13 +298,13 @@ def _agreement(study: PASStudy) -> list[Claim]:
     return [
         judge(
             "agrees_plain", "PPI is that of the package ppi_py: largest difference, 200 problems",
-            [a.plain] if known else None, each_at_most=1e-12, over="sets of problems", note=OURS,
+            [a.plain] if known else None, each_at_most=1e-12, over="checks", note=OURS,
         ),
         judge(
             "agrees_tuned",
             "PT is its tuned estimate once lambda is multiplied by (n - 1) / n, as it does: "
             "largest difference",
-            [a.tuned] if known else None, each_at_most=1e-12, over="sets of problems", note=OURS,
+            [a.tuned] if known else None, each_at_most=1e-12, over="checks", note=OURS,
         ),
     ]  # fmt: skip
 

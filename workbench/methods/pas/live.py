@@ -35,6 +35,11 @@ AT_ONCE = 400_000  # items of a draw up to which a change is shown at once
 SHOWN = ("classical", "prediction", "pas")  # estimators in the scatter at first
 CURVE_TRIALS, REGRET_TRIALS = 20, 50
 SCATTER = (drawings.WIDTH, 360)
+DRAG = "Drag the line, or use the arrow keys on it: every tab follows."
+NOISY_TRUTH = (
+    "With real data the truth is the mean label of the unlabelled items, itself noisy: the true "
+    "loss then lies above CURE, by about the same everywhere."
+)
 
 
 class Bench:
@@ -74,7 +79,8 @@ class Bench:
             styles={"font-family": theme.FONT},
         )  # fmt: skip
         self.sliders = Faders(
-            names=["Shrinkage: 0 all the way, 100 none", "Problem"], values=[50.0, 1.0],
+            names=["Place of ω, %", "Problem"], values=[50.0, 1.0],
+            notes=["0: prediction mean, 100: PT", "of those chosen"],
             lows=[0.0, 1.0], highs=[100.0, 2.0], steps=[0.5, 1], caption="Shrinkage and problem",
         )  # fmt: skip
         self.sliders.param.watch(lambda event: self._on_sliders(), "values")
@@ -111,7 +117,7 @@ class Bench:
         contents = {
             "One problem": tab(pictures["One problem"]),
             "All problems": tab(self.shown, self.cloud, pictures["Segments"]),
-            "CURE": tab(_note("Drag the line, or use the arrow keys on it."), self.cure),
+            "CURE": tab(_note(DRAG), self.cure, _note(NOISY_TRUTH)),
             "Errors": tab(pictures["Errors"], pictures["Trials"]),
             "Quality": tab(self.curve_button, pictures["Quality"]),
             "Regret": tab(self.regret_button, pictures["Regret"]),
@@ -291,7 +297,9 @@ class Bench:
         }
         floored = self._found["pas"].floored
         which = "all problems" if i.all() else f"{i.sum()} chosen problems"
-        note = f"Moments: {self.split.setting.regime}."
+        note = f"Moments: {self.split.setting.regime}; PAS at ω = {drawings.omega_text(self.omega)}"
+        best = self._found["pas"].omega
+        note += "." if self._omega is None else f" (CURE chose {drawings.omega_text(best)})."
         if floored:
             note += f" {floored} variances of PT were not positive and were raised to 1e-12."
         self.pictures["Errors"].html = str(drawings.bars(

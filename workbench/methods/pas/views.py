@@ -215,20 +215,19 @@ def plug_in_table(found: Mapping[tuple[str, str, float], Outcome]) -> Html:
 @needs_result
 def shift_table(found: Shifted) -> Html:
     """The tuned predictor as it is and two points too high everywhere."""
-    rows = []
-    for data, shifted in found.shifted.items():
-        plain = found.plain[data]
-        for key in ("classical", "ppi", "pt", "unipt", "prediction", "pas", "unipas", "eb_ppi"):
-            rows.append([
-                data, TITLES[key], f"{1e3 * plain.mean(key):.4g}",
-                f"{1e3 * shifted.mean(key):.4g}",
-            ])  # fmt: skip
-        rows.append([
-            data, "<i>mean weight of PAS on PT</i>", f"{plain.weight.mean():.2f}",
-            f"{shifted.weight.mean():.2f}",
-        ])  # fmt: skip
-    moments = "moments pooled_within; UniPT and UniPAS per_problem"
-    return table_html(["data", "MSE x 1000 of", "f", "f + 2"], rows, moments)
+    names = {"nyt": "NYT", "amazon": "Amazon"}
+    pairs = [(found.plain[data], found.shifted[data]) for data in found.shifted]
+    rows = [
+        [TITLES[key], *(f"{1e3 * o.mean(key):.4g}" for pair in pairs for o in pair)]
+        for key in ("classical", "ppi", "pt", "unipt", "prediction", "pas", "unipas", "eb_ppi")
+    ]
+    rows.append(["<i>mean weight of PAS on PT</i>",
+                 *(f"<b>{o.weight.mean():.2f}</b>" for pair in pairs for o in pair)])  # fmt: skip
+    header = ["MSE x 1000 of"] + [
+        f"{names[data]}, {f}" for data in found.shifted for f in ("f", "f + 2")
+    ]
+    moments = "Moments pooled_within; UniPT and UniPAS per_problem"
+    return table_html(header, rows, moments)
 
 
 def monitor(partial: study.PASStudy) -> Any:
