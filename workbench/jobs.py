@@ -133,10 +133,11 @@ class Latest:
 
     tell: called with every `Step`, with "done" or "stopped" at the end, or with the error. Without
     a running event loop (a test, a script) a wish is done at once. In the thread of the loop only.
+    every_s: how often to look at what runs.
     """
 
-    def __init__(self, tell: Callable[[Step | str | Exception], None]):
-        self._tell = tell
+    def __init__(self, tell: Callable[[Step | str | Exception], None], every_s: float = 0.1):
+        self._tell, self._every_s = tell, every_s
         self._wish: tuple[Callable[[], Steps], Callable[[Any], None]] | None = None
         self._job: Job | None = None
         self._task: asyncio.Task | None = None
@@ -182,7 +183,7 @@ class Latest:
 
             try:
                 self._job = Job(make())
-                take(await self._job.watch(noticed))
+                take(await self._job.watch(noticed, self._every_s))
                 self._tell("done")
             except Cancelled as stopped:
                 if not self._wish:

@@ -10,7 +10,7 @@ from workbench.catalog import Method, Minutes
 METHOD = Method(
     slug="sparse_glm",
     title="Certified k-sparse GLMs: the best k features, with a proof",
-    theme="Statistics and optimization",
+    theme="Statistics",
     summary="Find the best k features of a regression or classification, and prove it.",
     paper=(
         "Jiachang Liu, Soroosh Shafiee, Andrea Lodi: Scalable First-order Method for Certifying "

@@ -6,9 +6,7 @@ functions in `drawings.py`; the search is in `live.py`.
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -17,8 +15,8 @@ from threadpoolctl import threadpool_limits
 
 from workbench import theme
 from workbench.explorer import problem
-from workbench.jobs import Job
-from workbench.steps import Cancelled, Step, Steps, run
+from workbench.jobs import Latest
+from workbench.steps import Step, Steps
 from workbench.widgets.bars import DragBars
 from workbench.widgets.drawing import Drawing
 from workbench.widgets.faders import Faders
@@ -36,70 +34,40 @@ FLOW = {"flex_wrap": "wrap", "margin": 0, "sizing_mode": "stretch_width"}
 
 
 class Desk:
-    """One long work at a time, in a thread; the latest wish replaces what runs."""
+    """One long work at a time, in a thread, with a line that tells of it and a button to stop it.
 
-    def __init__(self, status: pn.pane.HTML, stop_button: Any, shown: Callable[[], bool]):
-        self.status, self.stop_button, self._shown = status, stop_button, shown
-        self._wish = self._job = self.task = None
-        self._seen = False
+    shown: whether a page still shows it, else it stops. ended: called with "done" or "stopped".
+    """
 
-    @property
-    def busy(self) -> bool:
-        """Whether something runs."""
-        return self._job is not None
+    def __init__(
+        self, status: pn.pane.HTML, stop_button: Any, shown: Callable[[], bool],
+        ended: Callable[[str], None],
+    ):  # fmt: skip
+        self.status, self.stop_button = status, stop_button
+        self._shown, self._ended, self._seen = shown, ended, False
+        self.jobs = Latest(self._tell, WATCH_S)
 
-    def start(
-        self, make: Callable[[], Steps], follow: Callable[[Step], None], finish: Callable[..., None]
-    ) -> None:
-        """Run `make()`; without a page nobody waits, so here and now."""
-        self._wish = (make, follow, finish)
-        if self._job:
-            self._job.cancel()
-            return
-        try:
-            loop = asyncio.get_running_loop()
-        except RuntimeError:
-            self._wish = None
-            try:
-                finish(run(make(), follow))
-            except Exception as error:
-                self.status.object = problem(error).object
-            return
-        if self.task is None or self.task.done():
-            self.task = loop.create_task(self._work())
+    def start(self, make: Callable[[], Steps], take: Callable[[Any], None]) -> None:
+        """Run `make()` in place of what runs; `take` gets its data, also at the end."""
+        self.stop_button.disabled = False
+        self.jobs.start(make, take)
 
     def stop(self) -> None:
         """Stop what runs; what it has is kept."""
-        self._wish = None
-        if self._job:
-            self._job.cancel()
+        self.jobs.stop()
 
-    async def _work(self) -> None:
-        while self._wish:
-            (make, follow, finish), self._wish = self._wish, None
-            self.stop_button.disabled = False
-            try:
-                self._job = Job(make())
-                result = await self._job.watch(partial(self._noticed, follow), WATCH_S)
-                if not self._wish:
-                    finish(result)
-            except Cancelled as stopped:
-                if not self._wish and stopped.data is not None:
-                    finish(stopped.data)
-            except Exception as error:
-                self.status.object = problem(error).object
-            finally:
-                self._job = None
-        self.stop_button.disabled = True
-
-    def _noticed(self, follow: Callable[[Step], None], step: Step) -> None:
-        here = self._shown()
-        if self._seen and not here:  # the page is gone
-            self.stop()
-        self._seen = here
-        if not self._wish:
-            self.status.object = theme.progress_html(step.done, step.message)
-            follow(step)
+    def _tell(self, said: Step | str | Exception) -> None:
+        self.stop_button.disabled = not isinstance(said, Step)
+        if isinstance(said, Step):
+            here = self._shown()
+            if self._seen and not here:  # the page is gone
+                self.stop()
+            self._seen = here
+            self.status.object = theme.progress_html(said.done, said.message)
+        elif isinstance(said, Exception):
+            self.status.object = problem(said).object
+        else:
+            self._ended(said)
 
 
 def button(label: str, action: Callable[[], Any], width: int, **more: Any) -> Any:
@@ -219,7 +187,9 @@ class RaceBench:
         self.run_button = button("Race", self.start, 80, color="primary", align="end")
         self.stop_button = button("Cancel", self.stop, 80, disabled=True, align="end")
         self.status, self.chart = status_line(), drawing(620)
-        self.desk = Desk(self.status, self.stop_button, lambda: bool(self.chart._models))
+        self.desk = Desk(
+            self.status, self.stop_button, lambda: bool(self.chart._models), self._ended
+        )
         self.runs: dict[str, Relaxed] = {}
         self.conic: dict[str, float] = {}
 
@@ -239,7 +209,7 @@ class RaceBench:
     def start(self) -> None:
         """Run all variants, one after the other."""
         self.runs, self.conic = {}, {}
-        self.desk.start(self._steps, lambda step: self._take(step.data), self._finish)
+        self.desk.start(self._steps, self._take)
 
     def stop(self) -> None:
         """Stop; curves stay."""
@@ -261,17 +231,15 @@ class RaceBench:
                 conic[answer.solver.replace("CLARABEL", "Clarabel")] = answer.cpu_seconds
         return runs, conic
 
-    def _take(self, data: Any) -> None:
-        if data is not None:
-            self.runs, self.conic = dict(data[0]), dict(data[1])
-            self.draw()
+    def _take(self, data: tuple[dict, dict]) -> None:
+        self.runs, self.conic = dict(data[0]), dict(data[1])
+        self.draw()
 
-    def _finish(self, data: tuple[dict, dict]) -> None:
-        self._take(data)
+    def _ended(self, how: str) -> None:
         words = [f"{name} <b>{run.iterations}</b> iterations, {1e3 * run.seconds:.0f} ms"
                  for name, run in self.runs.items()]  # fmt: skip
         words += [f"{name} {1e3 * seconds:.0f} ms" for name, seconds in self.conic.items()]
-        self.status.object = "; ".join(words) + "."
+        self.status.object = ("Cancelled. " if how == "stopped" else "") + "; ".join(words)
 
     def draw(self) -> None:
         """The curves as far as they have come."""

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import warnings
+
 import numpy as np
 
 from workbench.exercises import Exercise
 
 from . import datasets, prox
+from .baselines import brute_force, greedy
 from .problem import make_problem
 from .relaxation import dual_bound, relax
 from .supports import Refits
@@ -36,23 +39,11 @@ def _dual(answer) -> None:
             assert abs(given - wanted) < 1e-6 * wanted, f"D(w) is {wanted:.4f}, not {given:.4f}"
 
 
-def _branches(answer) -> None:
-    for k, p, wanted in ((1, 3, 4), (2, 3, 7), (2, 30, 466)):
-        given = answer(p, k)
-        assert given == wanted, (
-            f"of {p} features at most {k}: {wanted} supports, not {given}; the empty one counts"
-        )
-
-
 def _fool(answer) -> None:
     X, y, k = answer()
     X, y = np.asarray(X, float), np.asarray(y, float)
     assert X.ndim == 2 and y.shape == X.shape[:1], "return X (n, p), y (n,) and k"
     y = y - y.mean()
-    import warnings
-
-    from .baselines import brute_force, greedy
-
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         problem = make_problem(datasets.standardize(X), y, "linear", int(k), 0.01, 100.0)
@@ -71,11 +62,6 @@ dual = Exercise(
     "A lower bound from any dual vector",
     _dual,
     "-f*(w) - 2 lambda2 g*(-X'w / (2 lambda2)), and f*(w) = |w|^2 / 4 + w'y for the linear loss.",
-)
-branches = Exercise(
-    "How many supports",
-    _branches,
-    "A sum of binomial coefficients from 0 to k: math.comb.",
 )
 fool = Exercise(
     "Fool the greedy choice",

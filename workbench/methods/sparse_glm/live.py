@@ -7,7 +7,7 @@ in `benches.py`.
 
 from __future__ import annotations
 
-import asyncio
+import time
 from typing import Any
 
 import numpy as np
@@ -45,7 +45,9 @@ class SearchBench:
         self.tree = TreeView(caption="Search tree")
         self.tree.param.watch(lambda event: self._draw_node(), "picked")
         self.bounds, self.node, self.coefficients = drawing(), drawing(), drawing()
-        self.desk = Desk(self.status, self.stop_button, lambda: bool(self.bounds._models))
+        self.desk = Desk(
+            self.status, self.stop_button, lambda: bool(self.bounds._models), self._ended
+        )
         parameters.param.watch(self._on_parameters, list(LIVE))
         self.reset()
 
@@ -68,14 +70,14 @@ class SearchBench:
 
     def start(self) -> None:
         """Run the search, or go on with it."""
-        self.desk.start(self._steps, self._follow, self._finish)
+        self.desk.start(self._steps, self._take)
 
     def stop(self) -> None:
         """Stop; the gap proven so far stands."""
         self.desk.stop()
 
     def _on_parameters(self, *events: Any) -> None:
-        if self.search is not None or self.desk.busy:
+        if self.search is not None or self.desk.jobs.busy:
             self.reset()
 
     def _steps(self) -> Steps[Result]:
@@ -90,22 +92,20 @@ class SearchBench:
             yield Step(0.0, "root", search)
             return (yield from search.steps())
 
-    def _follow(self, step: Step) -> None:
-        if step.data is None:
-            return
-        self.search = step.data
-        now = asyncio.get_running_loop().time() if _looped() else self._drawn + 1
+    def _take(self, data: Search | Result) -> None:
+        self.search = data.search if isinstance(data, Result) else data
+        now = time.monotonic()
         if now - self._drawn > DRAW_S:
             self._drawn = now
             self.draw()
 
-    def _finish(self, result: Result | Search) -> None:
-        self.search = result.search if isinstance(result, Result) else result
+    def _ended(self, how: str) -> None:
+        if self.search is None:
+            self.status.object = "Stopped before there was anything to show."
+            return
         self.draw()
-        words = drawings.verdict(self.search)
-        self.status.object = words
-        done = self.search.done
-        self.run_button.label = "Run the search" if done else "Go on"
+        self.status.object = drawings.verdict(self.search)
+        self.run_button.label = "Run the search" if self.search.done else "Go on"
 
     def draw(self) -> None:
         """All pictures of the search as it is."""
@@ -125,14 +125,6 @@ class SearchBench:
     def _draw_node(self) -> None:
         if self.search is not None:
             self.node.html = str(drawings.node_picture(self.search, self.tree.picked))
-
-
-def _looped() -> bool:
-    try:
-        asyncio.get_running_loop()
-    except RuntimeError:
-        return False
-    return True
 
 
 def _no_tree() -> Tree:
