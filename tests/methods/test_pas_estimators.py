@@ -24,6 +24,10 @@ from workbench.methods.pas.shrinkage import RiskCurve, cure, weights
 # The worked problem of the specification.
 Y, F, F_U = (1.0, 2, 4, 3), (1.5, 1.8, 3.5, 3.1), (2.0, 2.5, 3, 1, 4, 2.2)
 REGIMES = ("per_problem", "pooled_within", "pooled_total")
+pytestmark = [
+    pytest.mark.filterwarnings("ignore:moments of each problem from"),
+    pytest.mark.filterwarnings("ignore:.* variances were not positive"),
+]
 
 
 def flat(m=30, seed=0, n=(2, 9), N=(1, 30)):
@@ -330,6 +334,20 @@ def test_negative_variances_are_floored_and_counted():
     found = estimators._MAKERS["pas"](p, m, Options())
     assert found.floored == 1 and found.variance.min() == 1e-12
     assert np.isfinite(found.theta).all()
+
+
+def test_noisy_variances_are_told_once_and_where_they_matter(problems):
+    with pytest.warns(
+        UserWarning, match=r"from 5.5 labels \(median\) are too noisy.*'pooled_within'"
+    ):
+        found = estimate(problems, "per_problem", ["pas"])
+    assert "too noisy" in found._repr_html_()
+    quiet = estimate(problems, "per_problem", ["pas"], warn=False)
+    assert quiet.cautions() == found.cautions()
+    assert not any("noisy" in line for line in estimate(problems).cautions())
+    assert estimate(problems, "per_problem", ["unipas", "classical"]).cautions() == []
+    many = Problems.of(*flat(n=(12, 20)))
+    assert not any("noisy" in line for line in estimate(many, "per_problem").cautions())
 
 
 def test_the_smallest_problems_work():

@@ -88,7 +88,8 @@ def test_parameters_act_at_once_and_another_split_is_another(bench):
 
 def test_moments_that_are_noisy_are_told(bench):
     bench.parameters.param.update(moments="per_problem", frac=0.2)
-    assert "variances of PT were not positive" in bench.pictures["Errors"].html
+    assert "too noisy to plug in" in bench.pictures["Errors"].html
+    assert "variances were not positive" in bench.pictures["Errors"].html
 
 
 def test_a_file_that_is_not_there_is_one_line(bench):

@@ -17,7 +17,7 @@ IDS = {
     "real_nyt_tuned", "real_nyt_base", "real_amazon_tuned", "real_amazon_base", "pas_close",
     "never_worse", "ppi_hurts", "ingredients", "beats_all", "grand_mean_wins", "plug_in_costs",
     "shift_harmless", "shift_ruins", "shift_noticed", "agrees_plain", "agrees_tuned",
-    "official_base", "official_tuned", "official_galaxy",
+    "official_covariance", "official_base", "official_tuned", "official_galaxy",
 }  # fmt: skip
 ALWAYS = {"tuning_best", "tuning_safe"}
 WITH_PEER = {"agrees_plain", "agrees_tuned"}
@@ -140,6 +140,29 @@ def test_a_claim_of_the_paper_is_judged_only_on_its_data(finished):
     assert found["official_base"].verdict == "not tested"
     assert findings.official_name("x/amazon_tuned.h5") == "tuned"
     assert findings.official_name("x/mine.csv") is None
+
+
+def test_the_effect_of_the_official_covariance_is_judged(finished):
+    near, far = ({"unipas_official": v} for v in (0.93, 1.09))
+    for means, verdict in (([near] * 4, "holds"), ([near] * 3 + [far], "fails")):
+        made = {key: outcome(n=50, **m)
+                for key, m in zip(experiments.REAL_ROWS[:4], means, strict=True)}  # fmt: skip
+        assert judged(finished, switches=made)["official_covariance"].verdict == verdict
+
+
+def test_the_official_switches_act_on_every_row():
+    plain, official = (
+        Setting(data="amazon", official=on).draw(0).estimates() for on in (False, True)
+    )
+    assert official["pas"].omega == pytest.approx(plain["pas"].omega, rel=1e-3)
+    assert official["pas"].omega != plain["pas"].omega
+    assert official["unipas"].weight[0] != plain["unipas"].weight[0]
+    average = official["shrink_average"]
+    np.testing.assert_array_equal(average.target, official["prediction"].theta)
+    one = Setting(data="amazon").draw(0).estimates(trials.SWITCHED)
+    np.testing.assert_allclose(one["shrink_average_official"].theta, average.theta, atol=1e-6)
+    np.testing.assert_array_equal(one["unipas_official"].theta, official["unipas"].theta)
+    assert one["pas_official_search"].omega == official["pas"].omega
 
 
 def test_batches_have_the_ratio_of_means_as_their_mean():

@@ -36,6 +36,7 @@ NEEDS = [
     (views.unbiased_table, "unbiased"), (views.homogeneous_table, "homogeneous"),
     (views.regret_chart, "regret"), (views.quality_chart, "quality"),
     (views.plug_in_table, "plug_in"), (views.shift_table, "shifted"),
+    (views.switches_table, "switches"),
 ]  # fmt: skip
 
 
@@ -77,7 +78,15 @@ def test_the_microscope_shows_each_point_and_says_its_numbers(split, found):
     note = f"n = {p.n[3]}, N = {p.N[3]}, λ = {pas.lam[3]:.3f}, weight on PT = {pas.weight[3]:.3f}"
     titles = [e.text for e in picture.iter("title")]
     assert all(note in t for t in titles)
-    assert [t.split(" = ")[0] for t in titles] == ["Ȳ", "Z̄ labelled", "Z̃ rest", "PPI", "PT", "Z̃", "PAS"]
+    assert [t.split(" = ")[0] for t in titles] == [
+        "Ȳ",
+        "Z̄ labelled",
+        "Z̃ rest",
+        "PPI",
+        "PT",
+        "Z̃",
+        "PAS",
+    ]
     assert f"PAS = {pas.theta[3]:.4g}" in titles[-1]
     assert f"truth {split.truth[3]:.3g}" in picture.get("aria-label")
     assert len([e for e in picture.iter("path") if "v10z" in (e.get("d") or "")]) == 2  # arrows

@@ -26,6 +26,8 @@ STYLES = {
     "pt": (_C["blue"], ""), "unipt": (_C["blue"], DOTTED), "shrink_classical": (_C["green"], ""),
     "shrink_average": (_C["purple"], ""), "pas": (_C["vermillion"], ""),
     "unipas": (_C["vermillion"], DASHED), "eb_ppi": (MUTED, DASHED),
+    "pas_official_search": (_C["vermillion"], DOTTED), "unipas_official": (_C["sky"], DOTTED),
+    "shrink_average_official": (_C["purple"], DOTTED),
     "pas_official": (_C["vermillion"], DOTTED), "pas_per_problem": (_C["green"], DOTTED),
 }  # fmt: skip
 SHAPES = {"classical": "ring", "prediction": "square", "pt": "cross", "shrink_average": "square"}

@@ -6,6 +6,7 @@ it: UniPT and UniPAS always take unbiased moments of each problem, the others wh
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -31,6 +32,8 @@ NAMES = {
     "unipas": "UniPAS",
     "eb_ppi": "EB-PPI",
 }
+FEW_LABELS = 10  # below this the variance of a problem's own labels is too noisy to plug in
+PLUG_IN = ("pt", "shrink_classical", "shrink_average", "pas")
 NEED_TWO = ("shrink_average", "eb_ppi")  # problems
 
 
@@ -95,6 +98,24 @@ class Estimates:
         truth = np.asarray(truth, float)
         return {name: float(np.mean((e.theta - truth) ** 2)) for name, e in self.found.items()}
 
+    def cautions(self) -> list[str]:
+        """What should make one doubt these estimates, a line each; often nothing."""
+        found = []
+        plugged = [e for e in self.found.values() if e.name in PLUG_IN]
+        labels = float(np.median(self.problems.n))
+        if labels < FEW_LABELS and any(e.regime == "per_problem" for e in plugged):
+            found.append(
+                f"moments of each problem from {labels:g} labels (median) are too noisy to plug "
+                "in: take moments = 'pooled_within', or UniPAS, which only uses their sums"
+            )
+        floored = max((e.floored for e in plugged), default=0)
+        if floored:
+            found.append(
+                f"{floored} of {len(self.problems)} variances were not positive and were raised "
+                f"to {FLOOR:g}: these problems are not shrunk"
+            )
+        return found
+
     def _repr_html_(self) -> Html:
         rows = [
             [NAMES[e.name], e.regime or "–", "–" if e.omega is None else f"{e.omega:.4g}",
@@ -104,7 +125,8 @@ class Estimates:
             for e in self.found.values()
         ]  # fmt: skip
         header = ["estimator", "moments", "omega", "mean weight", "variances floored", "estimates"]
-        return table_html(header, rows, f"{len(self.problems)} problems")
+        caption = ". ".join([f"{len(self.problems)} problems", *self.cautions()])
+        return table_html(header, rows, caption)
 
 
 def estimate(
@@ -112,11 +134,13 @@ def estimate(
     moments: str | Moments = "pooled_within",
     names: Sequence[str] | None = None,
     options: Options | None = None,
+    warn: bool = True,
 ) -> Estimates:
     """Estimate the mean label of every problem with the named estimators (None: all that can be).
 
-    moments: a regime, or `Moments.known(...)`. Raises ValueError, in one line, for unknown names,
-    moments that cannot be had, and fewer than 2 problems where an estimator needs them.
+    moments: a regime, or `Moments.known(...)`. warn: tell `cautions()` as warnings.
+    Raises ValueError, in one line, for unknown names, moments that cannot be had, and fewer than 2
+    problems where an estimator needs them.
     """
     options = options or Options()
     for name in names or ():
@@ -130,7 +154,10 @@ def estimate(
                 f"{len(problems)}"
             )
     used = moments_of(problems, moments)
-    return Estimates(problems, {name: _MAKERS[name](problems, used, options) for name in names})
+    found = Estimates(problems, {name: _MAKERS[name](problems, used, options) for name in names})
+    for line in found.cautions() if warn else ():
+        warnings.warn(line, stacklevel=2)
+    return found
 
 
 def _classical(p: Problems, moments: Moments, options: Options) -> Estimate:

@@ -18,7 +18,7 @@ from .estimators import Options, estimate
 from .moments import Moments, power, variance
 from .problems import Problems
 from .shrinkage import GRID, RiskCurve, weights
-from .trials import NOISY, PLAIN, Outcome, Setting, Split, setting_of, trial_steps
+from .trials import NOISY, PLAIN, REAL, SWITCHED, Outcome, Setting, Split, setting_of, trial_steps
 
 BOTH = ("good", "bad")  # predictors of synthetic data
 OMEGAS = (0.0, 1e-3, 1e-2, 1e-1)  # at which CURE is compared with the loss
@@ -241,6 +241,17 @@ def plug_in_steps(p: Any, client: Any = None) -> Steps[dict[tuple[str, str, floa
             f"{data} {predictor}, {frac:.0%} labelled",
         )  # fmt: skip
         yield Step((k + 1) / len(keys), data, dict(found))
+    return found
+
+
+def switches_steps(p: Any, client: Any = None) -> Steps[dict[tuple[str, str], Outcome]]:
+    """What each difference of the official program changes, on real data."""
+    rows = [row for row in REAL if row.key in ("pas", "unipas", "shrink_average")]
+    found: dict[tuple[str, str], Outcome] = {}
+    for k, key in enumerate(REAL_ROWS[:4]):
+        setting = Setting(data=key[0], predictor=key[1], seed=p.seed)
+        made = trial_steps(setting, max(p.trials // 2, 2), [*rows, *SWITCHED], client)
+        found[key] = yield from part(made, k / 4, (k + 1) / 4, " ".join(key))
     return found
 
 

@@ -244,6 +244,8 @@ def _honest(study: PASStudy) -> list[Claim]:
     plug = _enough(study.plug_in, 8)
     lost = {key: ratio(o, "pas_per_problem", "pas") for key, o in (plug or {}).items()}
     each = ", ".join(f"{d} {k} {f:.0%}: {v:.2f}" for (d, k, f), v in lost.items())
+    w = _enough(study.switches, 4, ENOUGH // 2)
+    changed = [ratio(o, "unipas_official", "unipas") - 1 for o in (w or {}).values()]
     s = study.shifted
     both = s and len(s.shifted) == 2 and min(o.trials for o in s.shifted.values()) >= ENOUGH // 2
     apart = ruined = pulled = None
@@ -274,6 +276,12 @@ def _honest(study: PASStudy) -> list[Claim]:
             "with pooled ones (two sources, two predictors, 20 and 40 % labelled)",
             list(lost.values()) or None, each_at_least=1.125, over="settings",
             note=f"{each + '. ' if each else ''}Not in the paper. {PILOT}",
+        ),
+        judge(
+            "official_covariance",
+            "The covariance of the official UniPAS, which the derivation does not give, changes "
+            "its MSE by at most 8 % (four real settings)",
+            [abs(v) for v in changed] or None, each_at_most=0.08, over="settings", note=PILOT,
         ),
         judge(
             "shift_harmless",
@@ -360,6 +368,10 @@ def values(study: PASStudy) -> dict[str, float]:
     for (data, predictor, frac), o in (study.plug_in or {}).items():
         name = f"plug_in_{data}_{predictor}_{100 * frac:.0f}"
         found[name] = ratio(o, "pas_per_problem", "pas")
+    for (data, predictor), o in (study.switches or {}).items():
+        for key, plain in (("pas_official_search", "pas"), ("unipas_official", "unipas"),
+                           ("shrink_average_official", "shrink_average")):  # fmt: skip
+            found[f"switch_{data}_{predictor}_{key}"] = ratio(o, key, plain)
     if study.quality:
         for key in ("classical", "prediction", "pt", "pas", "unipas"):
             for q, mse in zip(study.quality.q, study.quality.mse[key], strict=True):

@@ -22,13 +22,15 @@ from workbench.widgets.drawing import Drawing
 from workbench.widgets.faders import Faders
 
 from . import drawings, study
+from .estimators import Estimates
 from .experiments import Quality, Regret, quality_steps, regret_steps
 from .shrinkage import RiskCurve
 from .trials import TITLES, Outcome, Split, setting_of, trial_steps
 
 # What acts on the live split, in the order of the form.
 LIVE = (
-    "data", "predictor", "q", "shift", "frac", "moments", "m", "n", "N", "psi", "c", "file", "seed",
+    "data", "predictor", "q", "shift", "frac", "moments", "official", "m", "n", "N", "psi", "c",
+    "file", "seed",
 )  # fmt: skip
 TABS = ("One problem", "All problems", "CURE", "Errors", "Quality", "Regret")
 AT_ONCE = 400_000  # items of a draw up to which a change is shown at once
@@ -295,13 +297,12 @@ class Bench:
             key: float(np.mean((made.theta[i] - truth[i]) ** 2))
             for key, made in self._with_pas().items()
         }
-        floored = self._found["pas"].floored
         which = "all problems" if i.all() else f"{i.sum()} chosen problems"
         note = f"Moments: {self.split.setting.regime}; PAS at ω = {drawings.omega_text(self.omega)}"
         best = self._found["pas"].omega
         note += "." if self._omega is None else f" (CURE chose {drawings.omega_text(best)})."
-        if floored:
-            note += f" {floored} variances of PT were not positive and were raised to 1e-12."
+        for line in Estimates(self.split.problems, {"pas": self._found["pas"]}).cautions():
+            note += f" {line[0].upper()}{line[1:]}."
         self.pictures["Errors"].html = str(drawings.bars(
             f"This split: MSE x 1000, {which}", mse, note=note
         ))  # fmt: skip

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from workbench import results
-from workbench.parameters import Choice, Integer, Number, ParameterError, Text
+from workbench.parameters import Boolean, Choice, Integer, Number, ParameterError, Text
 from workbench.parameters import Parameters as BaseParameters
 from workbench.steps import Step, Steps, part
 
@@ -64,6 +64,8 @@ class Parameters(BaseParameters):
 
     moments = Choice("auto", objects=REGIMES, group="Estimators",
         doc="Second moments, auto means known for synthetic and pooled_within for real data")
+    official = Boolean(False, group="Estimators",
+        doc="The authors' search, their covariance in UniPAS, their target of shrink average")
 
     trials = Integer(100, bounds=(1, 2000), unit="trials", group="Experiments",
         doc="Random splits or repetitions of each experiment")
@@ -116,6 +118,7 @@ class PASStudy(results.Study):
     real: dict[tuple[str, str], Outcome] | None = None
     plug_in: dict[tuple[str, str, float], Outcome] | None = None
     shifted: Shifted | None = None
+    switches: dict[tuple[str, str], Outcome] | None = None
     quality: Quality | None = None
     regret: Regret | None = None
     agreement: Agreement | None = None
@@ -192,6 +195,7 @@ def _plan(p: Parameters, client: Any) -> list[tuple[str, float, Any]]:
         (True, "real", 9 * t, lambda: e.real_steps(p, client)),
         (True, "plug_in", 4 * t, lambda: e.plug_in_steps(p, client)),
         (True, "shifted", 3 * t, lambda: e.shift_steps(p, client)),
+        (True, "switches", 2 * t, lambda: e.switches_steps(p, client)),
         (True, "quality", 3 * t,
          lambda: e.quality_steps(dial, max(p.trials // 4, 2), client=client)),
         (p.regret_m >= 10, "regret", 3 * t * p.regret_m / 500, lambda: e.regret_steps(p)),

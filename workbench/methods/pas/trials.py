@@ -15,12 +15,13 @@ import numpy as np
 
 from workbench.steps import Step, Steps
 
-from .estimators import NAMES, Estimates, Options, estimate
+from .estimators import NAMES, Estimate, Options, estimate
 from .moments import Moments
 from .problems import Problems
 from .ratings import Ratings, embedded, predicted
 from .synthetic import Model
 
+OURS = Options()
 CHUNK = 25  # trials that a worker gets at once
 AT_ONCE = 2  # trials between two steps
 
@@ -33,6 +34,7 @@ class Row:
     estimator: str
     regime: str = "auto"
     title: str = ""
+    options: Options = OURS
 
 
 PLAIN = tuple(Row(name, name, title=title) for name, title in NAMES.items())
@@ -45,7 +47,18 @@ REAL = (
     OFFICIAL,
     NOISY,
 )  # fmt: skip
-TITLES = {row.key: row.title for row in (*PLAIN, OFFICIAL, NOISY)}
+# Where the official program differs, one switch at a time.
+SWITCHED = (
+    Row("pas_official_search", "pas", title="PAS, official search",
+        options=Options(official_search=True)),
+    Row("unipas_official", "unipas", title="UniPAS, official covariance",
+        options=Options(official_covariance=True)),
+    Row("shrink_average_official", "shrink_average", "pooled_total",
+        "shrink average, official target", Options(official_target=True)),
+)  # fmt: skip
+ROWS = {row.key: row for row in (*PLAIN, OFFICIAL, NOISY, *SWITCHED)}
+TITLES = {key: row.title for key, row in ROWS.items()}
+LIKE_OFFICIAL = Options(official_search=True, official_target=True, official_covariance=True)
 
 
 @dataclass(frozen=True)
@@ -63,6 +76,7 @@ class Setting:
     c: float = 0.05
     frac: float = 0.4
     moments: str = "auto"
+    official: bool = False
     seed: int = 42
     file: str = ""
 
@@ -120,16 +134,18 @@ class Split:
             raise ValueError("moments = 'known' needs synthetic data: real ones have none known")
         return self.known
 
-    def estimates(self, rows: Sequence[Row] | None = None, options: Options | None = None) -> dict:
+    def estimates(self, rows: Sequence[Row] | None = None) -> dict[str, Estimate]:
         """`Estimate` of each row by its key."""
         rows = self.setting.rows if rows is None else rows
         if len(self.problems) < 2:
             rows = [r for r in rows if r.estimator not in ("shrink_average", "eb_ppi")]
-        found: dict[str, Any] = {}
-        for regime in dict.fromkeys(row.regime for row in rows):
-            names = {row.estimator for row in rows if row.regime == regime}
-            made: Estimates = estimate(self.problems, self.moments(regime), sorted(names), options)
-            found |= {row.key: made[row.estimator] for row in rows if row.regime == regime}
+        found: dict[str, Estimate] = {}
+        for regime, options in dict.fromkeys((row.regime, row.options) for row in rows):
+            same = [row for row in rows if (row.regime, row.options) == (regime, options)]
+            used = LIKE_OFFICIAL if self.setting.official else options
+            names = sorted({row.estimator for row in same})
+            made = estimate(self.problems, self.moments(regime), names, used, warn=False)
+            found |= {row.key: made[row.estimator] for row in same}
         return {row.key: found[row.key] for row in rows}
 
 
@@ -170,9 +186,9 @@ class Outcome:
         """Moments that a row used, for tables."""
         if key in ("classical", "prediction", "ppi"):
             return "none"
-        if key in ("unipt", "unipas"):
+        if ROWS[key].estimator in ("unipt", "unipas"):
             return "per_problem"
-        row = next(r for r in (*self.setting.rows, OFFICIAL, NOISY) if r.key == key)
+        row = next((r for r in self.setting.rows if r.key == key), ROWS[key])
         return self.setting.regime if row.regime == "auto" else row.regime
 
 

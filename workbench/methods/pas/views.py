@@ -25,7 +25,7 @@ from .trials import TITLES, Outcome
 # Of the experiments in a study, as they run.
 ORDER = (
     "main", "synthetic", "tuning", "unbiased", "homogeneous", "real", "plug_in", "shifted",
-    "quality", "regret", "agreement",
+    "switches", "quality", "regret", "agreement",
 )  # fmt: skip
 NOT_RUN = Html("<em>This experiment has not run: there is nothing to show.</em>")
 
@@ -230,6 +230,25 @@ def shift_table(found: Shifted) -> Html:
     return table_html(header, rows, moments)
 
 
+@needs_result
+def switches_table(found: Mapping[tuple[str, str], Outcome]) -> Html:
+    """What each difference of the official program changes in the mean squared error."""
+    names = {"nyt": "NYT", "amazon": "Amazon"}
+    rows = []
+    for key, plain in (
+        ("unipas_official", "unipas"), ("pas_official_search", "pas"),
+        ("shrink_average_official", "shrink_average"),
+    ):  # fmt: skip
+        outcomes = list(found.values())
+        rows.append([
+            TITLES[key], outcomes[0].regime(key),
+            *(f"{1e3 * o.mean(plain):.4g} to {1e3 * o.mean(key):.4g} "
+              f"(<b>{o.mean(key) / o.mean(plain) - 1:+.1%}</b>)" for o in outcomes),
+        ])  # fmt: skip
+    header = ["switch", "moments", *(f"{names[d]} {k}" for d, k in found)]
+    return table_html(header, rows, "MSE x 1000 without and with each switch")
+
+
 def monitor(partial: study.PASStudy) -> Any:
     """What is known while the study runs: the picture of the newest experiment."""
     newest = next((r for n in reversed(ORDER) if (r := getattr(partial, n)) is not None), None)
@@ -262,7 +281,7 @@ VIEWS = {
     ),
     "Real data": lambda finished: _column(
         side_by_side(finished.real), plug_in_table(finished.plug_in),
-        shift_table(finished.shifted),
+        shift_table(finished.shifted), switches_table(finished.switches),
     ),
     "Quality and regret": lambda finished: _column(
         quality_chart(finished.quality), regret_chart(finished.regret)
