@@ -50,7 +50,8 @@ function render({ model, el }) {
   const width = () => canvas.clientWidth || 400;
   const x = (k) => EDGE + (count < 2 ? 0 : (k / (count - 1)) * (width() - 2 * EDGE));
   const y = (depth) => EDGE + (depth / Math.max(1, deepest)) * (HEIGHT - 2 * EDGE);
-  const shade = (value) => color((value - get("low")) / (get("high") - get("low")));
+  // Not up to the brightest color, which is hard to see on white.
+  const shade = (value) => color(0.8 * Math.min(1, (value - get("low")) / (get("high") - get("low"))));
 
   function name(j) { return get("names")[j] || String(j); }
 

@@ -25,11 +25,11 @@ from . import baselines, drawings
 from .experiments import RACE_ITERATIONS, VARIANTS, race_problem
 from .problem import make_problem
 from .prox import pooling
-from .relaxation import Relaxed, dual_bound, relax, relaxation_steps
+from .relaxation import Relaxed, dual_bound, dual_value, relax, relaxation_steps
 
 WATCH_S = 0.05
 FIRST_V = (3.0, 2.0, 1.5, 0.2, -1.4)
-WIDE = 520
+WIDE = 395
 FLOW = {"flex_wrap": "wrap", "margin": 0, "sizing_mode": "stretch_width"}
 
 
@@ -85,9 +85,14 @@ def status_line() -> Any:
     )  # fmt: skip
 
 
-def drawing(width: int = WIDE) -> Drawing:
-    """A place for a picture."""
-    return Drawing(width=width, sizing_mode=None, margin=(6, 10, 6, 0))
+def drawing() -> Drawing:
+    """A place for a picture, two of them side by side."""
+    return Drawing(width=WIDE, sizing_mode=None, margin=(6, 14, 6, 0))
+
+
+def wide_drawing() -> Drawing:
+    """A place for a picture as wide as there is room for."""
+    return Drawing(max_width=620, margin=(6, 0))
 
 
 def words_pane(text: str) -> Any:
@@ -114,7 +119,7 @@ class ProxBench:
         self.step_button = button("Grow the block one step", self.grow, 180)
         self.all_button = button("All steps", self.finish, 90)
         self.more = button("Eight random values", self.throw, 160)
-        self.sorted, self.result = drawing(460), drawing(460)
+        self.sorted, self.result = drawing(), drawing()
         self._rng = np.random.default_rng(0)
         self.draw()
 
@@ -186,7 +191,7 @@ class RaceBench:
         self.conic_solver.visible = baselines.available("cvxpy")
         self.run_button = button("Race", self.start, 80, color="primary", align="end")
         self.stop_button = button("Cancel", self.stop, 80, disabled=True, align="end")
-        self.status, self.chart = status_line(), drawing(620)
+        self.status, self.chart = status_line(), wide_drawing()
         self.desk = Desk(
             self.status, self.stop_button, lambda: bool(self.chart._models), self._ended
         )
@@ -265,7 +270,7 @@ class DualBench:
         self.bars.param.watch(lambda event: self.draw(), "values")
         self.best_button = button("Set w to the best one", self.best, 160)
         self.noise_button = button("Random w", self.noise, 100)
-        self.chart, self.reached = drawing(620), 0.0
+        self.chart, self.reached = wide_drawing(), 0.0
         self._rng = rng
         self.draw()
 
@@ -282,9 +287,10 @@ class DualBench:
 
     def draw(self) -> None:
         """The ruler for the present w."""
-        bound = dual_bound(self.problem, np.array(self.bars.values))
-        self.reached = max(self.reached, bound)
-        shown = drawings.dual_picture(self.optimum, self.relaxed.value, bound, self.reached)
+        w = np.array(self.bars.values)
+        self.reached = max(self.reached, dual_bound(self.problem, w))
+        value = dual_value(self.problem, w)
+        shown = drawings.dual_picture(self.optimum, self.relaxed.value, value, self.reached)
         self.chart.html = str(shown)
 
     def best(self) -> None:

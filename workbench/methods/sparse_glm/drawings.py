@@ -59,7 +59,7 @@ def sorted_picture(found: Pooling, tau: float, k: int, M: float, step: int | Non
         told += ", finished." if len(blocks) == len(found.blocks) else ", still growing."
     return chart(
         "Sorted: the isotonic problem", parts, "place in the order of |v|", "ν", height=230,
-        width=440, y_range=(0, top), x_range=(0.4, p + 0.6), words=f"Sorted picture. {told}",
+        width=390, y_range=(0, top), x_range=(0.4, p + 0.6), words=f"Sorted picture. {told}",
     ) + _note(told)  # fmt: skip
 
 
@@ -71,10 +71,10 @@ def prox_picture(v: Sequence[float], found: Pooling) -> Html:
         Dots("v", x, v, INK, "cross", 4),
     ]
     most = 1.05 * float(max(np.abs(v).max(initial=0), 1e-9))
-    left = chart("Result: b = prox(v)", parts, "element", "b", width=440, height=210,
+    left = chart("Result: b = prox(v)", parts, "element", "b", width=390, height=210,
                  y_range=(-most, most))  # fmt: skip
     z = [Bars("z", x, found.z, OKABE_ITO["green"])]
-    right = chart(f"Weights z, sum {found.z.sum():.3g}", z, "element", "z", width=440, height=170,
+    right = chart(f"Weights z, sum {found.z.sum():.3g}", z, "element", "z", width=390, height=170,
                   y_range=(0, 1.05))  # fmt: skip
     return Html(left + right)
 
@@ -134,10 +134,10 @@ def squeeze_picture(search: Search) -> Html:
         [Band("not decided", x, lower, upper, OKABE_ITO["sky"], 0.2),
          Line("best value", x, upper, OKABE_ITO["vermillion"]),
          Line("lower bound", x, lower, OKABE_ITO["blue"], "6 3")],
-        "seconds", "objective", width=440, height=230, y_range=(low - room, high + room),
+        "seconds", "objective", width=390, height=230, y_range=(low - room, high + room),
         words=f"Bounds: {told}.",
     )  # fmt: skip
-    nodes = chart("Open nodes", [Line("", x, open_nodes, INK)], "seconds", "nodes", width=440,
+    nodes = chart("Open nodes", [Line("", x, open_nodes, INK)], "seconds", "nodes", width=390,
                   height=150, words=f"Open nodes: {search.history[-1][3]}")  # fmt: skip
     return Html(bounds + nodes)
 
@@ -201,9 +201,9 @@ def rows_picture(
     negative). A remark colors the bar with `flag` and is written beside it.
     """
     signed = any(value < 0 for _, value, _ in rows)
-    left, width, height = 190, 440, 20
-    start = left + (110 if signed else 0)
-    scale = (110 if signed else 220) / max(most, 1e-300)
+    left, width, height = 150, 330, 20
+    start = left + (70 if signed else 0)
+    scale = (70 if signed else 150) / max(most, 1e-300)
     drawn = []
     for i, (name, value, remark) in enumerate(rows):
         y = i * height
@@ -211,9 +211,9 @@ def rows_picture(
         x = start - size if value < 0 else start
         fill = flag if remark and flag else color
         text = f"{value:.4g}" + (f" ⚑ {remark}" if remark and flag else f" {remark}")
-        end = left + (220 if signed else size) + 6
+        end = left + (140 if signed else size) + 6
         drawn.append(
-            f'<text x="{left - 6}" y="{y + 14}" text-anchor="end">{html.escape(name[:30])}</text>'
+            f'<text x="{left - 6}" y="{y + 14}" text-anchor="end">{html.escape(name[:24])}</text>'
             f'<rect x="{x:.1f}" y="{y + 4}" width="{max(size, 1):.1f}" height="12" '
             f'fill="{fill}"/><text x="{end:.1f}" y="{y + 14}">{html.escape(text)}</text>'
         )
@@ -238,21 +238,20 @@ def _note(text: str) -> Html:
                 f"{html.escape(text)}</p>")  # fmt: skip
 
 
-def dual_picture(optimum: float, relaxed: float, bound: float, best: float) -> Html:
-    """A ruler: the optimum, the relaxation, the bound D(w) of this w, and the best one so far."""
-    low = min(0.0, bound, -0.15 * optimum)
-    low = max(low, -2.0 * optimum)
+def dual_picture(optimum: float, relaxed: float, value: float, best: float) -> Html:
+    """A ruler: the optimum, the relaxation, D(w) of this w, and the best one so far."""
+    low = max(min(0.0, value, -0.15 * optimum), -2.0 * optimum)
     span = optimum * 1.15 - low
     width = 560
 
-    def x(value: float) -> float:
-        return 20 + (width - 40) * (np.clip(value, low, optimum * 1.15) - low) / span
+    def x(at: float) -> float:
+        return 20 + (width - 40) * (np.clip(at, low, optimum * 1.15) - low) / span
 
     marks = [
         ("optimum P*", optimum, OKABE_ITO["vermillion"], 26, 5),
         ("relaxation", relaxed, OKABE_ITO["green"], 46, 4),
         ("best D(w) so far", best, OKABE_ITO["blue"], 66, 3),
-        ("D(w)", bound, INK, 86, 6),
+        ("D(w)", value, INK, 86, 6),
     ]
     lines = "".join(
         f'<path d="M{x(v):.1f} {y - 12}V112" stroke="{c}" stroke-width="2"/>'
@@ -262,7 +261,7 @@ def dual_picture(optimum: float, relaxed: float, bound: float, best: float) -> H
         for name, v, c, y, r in marks
     )
     spoken = ", ".join(f"{name} {v:.5g}" for name, v, *_ in marks)
-    safe = "D(w) ≤ P*, as always." if bound <= optimum else "D(w) is above P*: report this!"
+    safe = "D(w) ≤ P*, as always." if value <= optimum else "D(w) is above P*: report this!"
     return Html(
         f'<figure style="margin:0;width:{width}px;max-width:100%;font:12px/1.4 {FONT};'
         f'color:var(--jp-ui-font-color1, #1F2933)"><figcaption style="font-weight:600">'

@@ -93,7 +93,10 @@ def tree_chart(main: Main) -> hv.Overlay:
     ).opts(color="#B8C0CA", line_width=0.8)
     markers = {"open": "circle_dot", "branched": "circle", "pruned": "x", "all decided": "square"}
     parts: list[hv.Element] = [edges]
-    low, high = float(tree.value.min()), max(main.result.upper, float(tree.value.min()) + 1e-9)
+    shade = "bound, at most the optimum"
+    low = float(tree.value.min())
+    # Not up to the brightest color, which is hard to see on white.
+    high = low + 1.25 * max(main.result.upper - low, 1e-9)
     for status, marker in markers.items():
         some = [k for k in kept if names[k] == status]
         if not some:
@@ -101,17 +104,19 @@ def tree_chart(main: Main) -> hv.Overlay:
         sides = [main.search.nodes[k].node for k in some]
         table = {
             "order of creation": some, "depth": tree.depth[some], "bound": tree.value[some],
+            shade: np.minimum(tree.value[some], main.result.upper),
             "in": [", ".join(map(str, s.inside)) for s in sides],
             "out": [", ".join(map(str, s.outside)) for s in sides],
             "iterations": tree.work[some],
         }  # fmt: skip
-        parts.append(
-            hv.Points(table, ["order of creation", "depth"],
-                      ["bound", "in", "out", "iterations"], label=status).opts(
-                color="bound", cmap=FIELD_MAP, clim=(low, high), marker=marker, size=7,
-                line_width=1.5, colorbar=status == "branched",
-            )
+        points = hv.Points(
+            table, ["order of creation", "depth"], [shade, "bound", "in", "out", "iterations"],
+            label=status,
         )  # fmt: skip
+        look = {"color": shade, "cmap": FIELD_MAP, "clim": (low, high), "size": 7}
+        parts.append(points.opts(
+            **look, marker=marker, line_width=1.5, colorbar=status == "branched"
+        ))  # fmt: skip
     more = f", first {len(kept):,} of {len(tree):,} nodes" if len(kept) < len(tree) else ""
     return _overlay(parts).opts(
         title=f"Search tree, color: lower bound{more}", width=820, height=340, invert_yaxis=True,
@@ -144,7 +149,7 @@ def main_table(main: Main) -> Html:
     caption = (
         f"{main.problem.name}: {r.ending}, gap {100 * r.gap:.2g} %, {r.nodes} nodes; certificate "
         f"of {len(main.search.nodes) // 2 + 1} leaves, {main.nbytes / 1000:.0f} kB, "
-        f"{'verified' if v.valid else 'REJECTED: ' + v.reason} in {v.seconds:.2f} s"
+        f"{'verified' if v.valid else 'REJECTED: ' + v.reason} in {1000 * v.seconds:.0f} ms"
     )
     return table_html(header, rows, caption=caption)
 
@@ -254,7 +259,7 @@ def scaling_chart(race: Race) -> hv.Overlay:
     ticks = [(size, str(size)) for size in sorted({e.size for e in race})]
     return _overlay(parts).opts(
         title="Time to a relative gap of 1e-6", width=620, height=330, logx=True, logy=True,
-        legend_position="right", xticks=ticks,
+        legend_position="right", xticks=ticks, xlim=(0.9 * min(ticks)[0], 1.1 * max(ticks)[0]),
     )  # fmt: skip
 
 
@@ -288,6 +293,7 @@ def prox_chart(prox: Prox) -> hv.Overlay:
     return _overlay(parts).opts(
         title=f"The prox beside a sort (ratios {words})", width=520, height=300, logx=True,
         logy=True, legend_position="top_left",
+        xticks=[(int(size), f"{size:,}") for size in prox.sizes],
     )  # fmt: skip
 
 
