@@ -75,6 +75,7 @@ class Result:
     ending: str
     nodes: int
     seconds: float
+    cpu_seconds: float
     box_active: tuple[int, ...]
     search: Search
 
@@ -116,7 +117,7 @@ class Search:
         self.best: Fit | None = None
         self.upper = np.inf
         self.solved = 0
-        self.seconds = 0.0
+        self.seconds = self.cpu_seconds = 0.0
         self.ending = "not started"
         # Seconds, upper, lower and number of open nodes, after each node.
         self.history: list[tuple[float, float, float, int]] = []
@@ -182,6 +183,7 @@ class Search:
     def steps(self) -> Steps[Result]:
         """Go on until the gap, a limit or the caller ends it; data of a step: this search."""
         mark, shown, first = time.perf_counter(), 0.0, self.solved
+        used = time.thread_time()
         begun = self.seconds
         self.ending = "stopped"
         while not self.done:
@@ -192,12 +194,13 @@ class Search:
             for step in self._advance():
                 now = time.perf_counter()
                 self.seconds += now - mark
-                mark = now
+                self.cpu_seconds += time.thread_time() - used
+                mark, used = now, time.thread_time()
                 if step is not None or now - shown > SHOW_S:
                     shown = now
                     rate = (self.solved - first) / max(self.seconds - begun, 1e-9)
                     yield Step(self._share(), self._said(rate, step), self)
-                    mark = time.perf_counter()
+                    mark, used = time.perf_counter(), time.thread_time()
                 if self.seconds > self.time_limit and self._current is not None:
                     break
         if self.done:

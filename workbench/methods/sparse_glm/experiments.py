@@ -37,7 +37,7 @@ LARGE = 1000  # sizes from which one seed is run
 SWEPT = {
     "k": (1, 2, 3, 5, 8), "lambda2": (0.3, 1.0, 2.0, 5.0, 10.0), "M": (0.3, 0.6, 1.0, 1.5, 2.0),
 }  # fmt: skip
-SWEEP_NODES = 300
+SWEEP_NODES = 150
 
 
 @dataclass(frozen=True)

@@ -127,7 +127,7 @@ def dual_value(problem: Problem, w: np.ndarray) -> float:
     w = engine.admissible(problem.kind, np.ascontiguousarray(w, float), problem.y)
     alpha = -problem.XT @ w / (2 * problem.lambda2)
     penalty = 2 * problem.lambda2 * prox.conjugate(alpha, problem.k, problem.M)
-    return -engine.conjugate_above(problem.kind, w, problem.y) - penalty
+    return 0.0 - engine.conjugate_above(problem.kind, w, problem.y) - penalty
 
 
 def relaxation_steps(

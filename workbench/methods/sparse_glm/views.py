@@ -311,7 +311,9 @@ def cases_table(cases: dict[str, Case]) -> Html:
         support = ", ".join(map(str, found.support))
         if found.box_active:
             support += f" ({len(found.box_active)} at the box)"
-        check = known.check if known.nodes else "no proof in these nodes"
+        check = known.check
+        if not known.nodes:
+            check = "this proof" if found.certified else "no proof in these nodes"
         if case.brute is not None:
             check = f"brute force {case.brute:.6f}"
         elif known.nodes and not same_support(case):
@@ -319,11 +321,11 @@ def cases_table(cases: dict[str, Case]) -> Html:
         rows.append([
             html.escape(name), f"{known.k}, {known.lambda2:g}, {known.M:g}", f"{found.upper:.6f}",
             f"{case.root.lower:.4f} ({100 * case.root_gap:.2g} %)",
-            f"{found.nodes} ({known.nodes or '–'})", f"{found.seconds:.2f} s", gap,
+            f"{found.nodes} ({known.nodes or '–'})", f"{found.cpu_seconds:.2f} s", gap,
             f"{'✓' if v.valid else '✗'} {100 * v.gap:.2g} %, {case.nbytes / 1000:.0f} kB, "
             f"{1000 * v.seconds:.0f} ms", support, html.escape(check),
         ])  # fmt: skip
-    header = ["problem", "k, λ₂, M", "best value", "root bound (gap)", "nodes (prototype)", "time",
+    header = ["problem", "k, λ₂, M", "best value", "root bound (gap)", "nodes (prototype)", "CPU",
               "gap", "verified", "features", "known by"]  # fmt: skip
     return table_html(header, rows, caption="Branch and bound to a gap of 0.01 %")
 
@@ -365,7 +367,8 @@ def sweep_charts(sweep: Sweep) -> hv.Layout:
 
 
 def _marked(x: list[float], y: list[float], label: str, name: str) -> hv.Overlay:
-    line = hv.Curve((x, y), label, name).opts(color=OKABE_ITO["blue"])
+    ticks = [(at, f"{at:g}") for at in x]
+    line = hv.Curve((x, y), label, name).opts(color=OKABE_ITO["blue"], xticks=ticks)
     dots = hv.Scatter((x, y), label, name).opts(color=OKABE_ITO["blue"], size=7)
     return _overlay([line, dots])
 

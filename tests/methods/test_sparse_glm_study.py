@@ -1,0 +1,150 @@
+"""The study: parameters refuse nonsense, every experiment measures, claims are judged."""
+
+import numpy as np
+import pytest
+
+from workbench import results, steps
+from workbench.claims import FAILS, HOLDS, NOT_TESTED
+from workbench.methods.sparse_glm import experiments, findings, study
+from workbench.parameters import ParameterError
+
+TINY = {
+    "data": "diabetes", "k": 2, "lambda2": 1.0, "M": 2.0, "sizes": [60, 200], "conic_sizes": [],
+    "race_seeds": 1, "prox_power": 4, "cases": "few", "instances": 4, "sweeps": False,
+}  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def made():
+    return study.run(study.Parameters(**TINY), progress=False)
+
+
+@pytest.mark.parametrize(
+    ("values", "words"),
+    [
+        ({"lambda2": 0.0}, "lambda2 = 0.0 is not allowed.*; the perspective bound needs lambda2 >"),
+        ({"lambda2": -1}, "the perspective bound needs lambda2 > 0"),
+        ({"M": 0}, "M = 0.0 is not allowed: a number from 0.001 to 1000"),
+        ({"k": 0}, "k = 0 is not allowed: an integer from 1 to 50"),
+        ({"k": 31}, "k = 31: allowed are 1 to the 30 columns of breast_cancer"),
+        ({"data": "synthetic", "p": 4}, "k = 5: allowed are 1 to the 4 columns of synthetic"),
+        ({"data": "npz"}, "data = 'npz' needs file"),
+        ({"data": "diabetis"}, "did you mean 'diabetes"),
+        ({"data": "diabetes2", "loss": "logistic"}, "diabetes2 has a continuous response"),
+        ({"digits": [3, 3]}, r"digits = \[3, 3\]: two different ones are needed"),
+        ({"digits": [3, 10]}, "digits = "),
+        ({"digits": [3]}, "digits = "),
+        ({"lamda2": 1.0}, "unknown parameter 'lamda2'.*did you mean 'lambda2'"),
+    ],
+)
+def test_parameters_are_refused_in_one_line(values, words):
+    with pytest.raises(ParameterError, match=words) as error:
+        study.Parameters(**values)
+    assert "\n" not in str(error.value)
+
+
+def test_defaults_are_those_of_the_specification():
+    p = study.Parameters()
+    assert (p.data, p.k, p.lambda2, p.M) == ("breast_cancer", 5, 2.0, 1.0)
+    assert (p.n, p.p, p.rho, p.snr, p.seed) == (500, 500, 0.5, 5.0, 0)
+    assert (p.tol, p.max_iter, p.node_tol, p.node_max_iter) == (1e-6, 5000, 1e-5, 300)
+    assert (p.width, p.child, p.gap, p.time_limit, p.max_nodes) == (3, 6, 1e-4, 60.0, 100_000)
+    assert p.restart and p.momentum
+    quick = study.Parameters.preset("quick")
+    assert (quick.data, quick.k, quick.lambda2) == ("breast_cancer", 3, 5.0)
+    assert set(study.Parameters.presets) == {"quick", "default", "full"}
+
+
+def test_every_experiment_leaves_its_result(made):
+    assert made.complete and made.seconds > 0
+    assert made.main.result.certified and made.main.verification.valid
+    assert set(made.main.heuristics) >= {"greedy", "beam 3 x 6", "lasso path"}
+    assert len(made.race) == 4 and set(made.race[0].runs) == set(experiments.VARIANTS)
+    assert list(made.cases) == ["diabetes, k 3", "diabetes, k 5", "breast cancer, k 3"]
+    assert len(made.heuristics.brute) == 4 and made.sweep is None
+
+
+def test_claims_that_were_tested_hold_and_the_others_say_so(made):
+    verdicts = {claim.id: claim.verdict for claim in made.claims}
+    assert len(verdicts) == len(made.claims) == 20
+    not_tested = {"clarabel_200", "clarabel_500", "same_values", "two_products_500",
+                  "two_products_1000", "greedy_fails"}  # fmt: skip
+    assert {name for name, verdict in verdicts.items() if verdict == NOT_TESTED} == not_tested
+    timed = {"prox_time"}  # the machine may be busy
+    rest = set(verdicts) - not_tested - timed
+    assert {name: verdicts[name] for name in rest} == dict.fromkeys(rest, HOLDS)
+
+
+def test_the_record_holds_plain_numbers(made):
+    record = results.to_record(made)
+    assert record["slug"] == "sparse_glm" and record["complete"]
+    assert made.values["gap"] <= 1e-4 and made.values["nodes"] >= 1
+    assert all(np.isfinite(value) for value in record["values"].values())
+
+
+def test_steps_can_be_stopped_and_what_is_finished_is_judged():
+    asked = []
+
+    def enough(step):
+        asked.append(step.message)
+
+    with pytest.raises(steps.Cancelled) as stopped:
+        steps.run(
+            study.steps(study.Parameters(**TINY)), enough,
+            lambda: any(message.startswith("race") for message in asked),
+        )  # fmt: skip
+    partial = stopped.value.data
+    assert not partial.complete and partial.main.result.certified and partial.cases is None
+    judged = {claim.id: claim.verdict for claim in findings.claims(partial)}
+    assert judged["prox_exact"] == HOLDS and judged["certified"] == NOT_TESTED
+    assert "nodes" in findings.values(partial)
+
+
+def test_a_study_without_anything_is_not_tested_at_all():
+    empty = study.SparseStudy(study.Parameters())
+    assert {claim.verdict for claim in findings.claims(empty)} == {NOT_TESTED}
+    assert findings.values(empty) == {}
+
+
+def test_a_failing_claim_fails(made):
+    import dataclasses
+
+    wrong = dataclasses.replace(made.heuristics, lower=made.heuristics.brute * 1.01)
+    changed = dataclasses.replace(made, heuristics=wrong)
+    assert {c.id: c.verdict for c in findings.claims(changed)}["bounds_true"] == FAILS
+
+
+def test_the_known_problems_are_those_of_the_specification():
+    known = experiments.KNOWN
+    assert len(known) == 11 and [k.group for k in known.values()].count("all") == 2
+    assert known["digits 3/8, k 8"].optimum == 33.869220
+    assert known["linear 1000 x 1000"].problem().X.shape == (1000, 1000)
+    assert experiments.LIMITS["diabetes3"][0].problem().p == 285
+
+
+def test_race_problems_have_the_recalled_setting():
+    problem = experiments.race_problem("logistic", 50, 3)
+    assert (problem.k, problem.lambda2, problem.M, problem.n, problem.p) == (10, 1.0, 2.0, 50, 50)
+
+
+def test_the_same_seed_gives_the_same_study(made):
+    again = study.run(study.Parameters(**TINY), progress=False)
+    same = {name for name in made.values if "seconds" not in name and "second" not in name}
+    assert {n: again.values[n] for n in same} == {n: made.values[n] for n in same}
+
+
+def test_own_data_are_studied(tmp_path):
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((40, 6))
+    np.savez(tmp_path / "mine.npz", X=X, y=X[:, 1] - X[:, 4] + 0.1 * rng.standard_normal(40))
+    p = study.Parameters(**{**TINY, "data": "npz", "file": str(tmp_path / "mine.npz")})
+    main = steps.run(experiments.main_steps(p))
+    assert main.result.support == (1, 4) and main.problem.name == "mine"
+
+
+def test_a_sweep_point_says_root_gap_and_nodes(monkeypatch):
+    monkeypatch.setattr(experiments, "SWEPT", {"k": (1, 2), "M": (0.3,)})
+    monkeypatch.setattr(experiments, "SWEEP_NODES", 20)
+    sweep = steps.run(experiments.sweep_steps(study.Parameters(**TINY)))
+    assert [point.at for point in sweep["k"]] == [1, 2]
+    assert all(0 <= point.gap <= point.root_gap + 1e-9 for point in sweep["k"] + sweep["M"])
