@@ -40,6 +40,7 @@ def examine(out: Path) -> list[Check]:
     for extra, module, unlocks in [
         ("vision", "torchvision", "pretrained networks for rising_attack"),
         ("peers", "quantecon", "the other libraries in tables of rank_one_vi and benchmarks"),
+        ("official", "h5py", "the official files of pas"),
         ("jax", "jaxdp", "a co-author's planner in the tables of rank_one_vi"),
         ("dev", "pytest", "the tests"),
     ]:

@@ -376,6 +376,13 @@ def test_a_frame_marks_unlabelled_rows_by_missing_labels():
     p = from_frame(frame, "shop", "stars", "model")
     assert p.names.tolist() == ["a"]
     assert estimate(p, "per_problem")["pt"].theta[0] == pytest.approx(2.47927183, abs=1e-8)
+    nullable = frame.astype({"stars": "Float64", "model": "Float64", "shop": "category"})
+    np.testing.assert_array_equal(from_frame(nullable, "shop", "stars", "model").y_bar, p.y_bar)
+    nullable.loc[3, "model"] = None
+    with pytest.raises(ValueError, match="f_l is nan for item 3 of problem 'a'"):
+        from_frame(nullable, "shop", "stars", "model")
+    with pytest.raises(ValueError, match="f_l holds text"):
+        from_frame(frame.astype({"model": str}), "shop", "stars", "model")
     with pytest.raises(ValueError, match=r"no column 'star' in the frame.*mean 'stars'"):
         from_frame(frame, "shop", "star", "model")
 

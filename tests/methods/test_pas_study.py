@@ -131,9 +131,10 @@ def test_claims_on_theory_follow_the_measurements(finished):
     assert judged(finished, regret=falls)["regret"].verdict == "fails"
 
 
-def test_a_claim_of_the_paper_is_judged_only_on_its_data(finished):
-    path = "somewhere/galaxy_test_prediction.csv"
-    p = study.Parameters(data="frame", file=path, frac=0.2)
+def test_a_claim_of_the_paper_is_judged_only_on_its_data(finished, tmp_path):
+    path = tmp_path / "galaxy_test_prediction.csv"
+    path.touch()
+    p = study.Parameters(data="frame", file=str(path), frac=0.2)
     changed = replace(finished, parameters=p, main=outcome(pas=0.5))
     found = {c.id: c for c in findings.claims(changed)}
     assert found["official_galaxy"].verdict == "holds"
@@ -236,6 +237,7 @@ def test_a_table_of_the_user_is_studied(tmp_path):
     "values, says",
     [
         ({"data": "frame"}, "data = 'frame' needs `file`"),
+        ({"data": "frame", "file": "gone.csv"}, "file = 'gone.csv' is not there"),
         ({"moments": "known"}, "moments = 'known' needs data = 'synthetic'"),
         ({"frac": 0.01}, "frac = 0.01 is not allowed: a number from 0.05 to 0.9"),
         ({"predictor": "tunde"}, "did you mean 'tuned'"),

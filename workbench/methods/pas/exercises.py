@@ -26,7 +26,8 @@ def _power_tuned(answer) -> None:
         wanted = y.mean() + np.clip(raw, 0, 1) * (f_u.mean() - f.mean())
         given = float(answer(y, f, f_u))
         biased = np.clip((n - 1) / n * raw, 0, 1)
-        assert not np.isclose(given, y.mean() + biased * (f_u.mean() - f.mean())), (
+        other = y.mean() + biased * (f_u.mean() - f.mean())
+        assert np.isclose(given, wanted) or not np.isclose(given, other), (
             "the covariance divides by n - 1 (ddof = 1)"
         )
         assert np.isclose(given, wanted), f"with n = {n}, N = {N} it is {wanted:.4f}"

@@ -17,12 +17,13 @@ from . import homogeneous, peers
 from .estimators import Options, estimate
 from .moments import Moments, power, variance
 from .problems import Problems
-from .shrinkage import GRID, RiskCurve, weights
+from .shrinkage import GRID, RiskCurve
 from .trials import NOISY, PLAIN, REAL, SWITCHED, Outcome, Setting, Split, setting_of, trial_steps
 
 BOTH = ("good", "bad")  # predictors of synthetic data
 OMEGAS = (0.0, 1e-3, 1e-2, 1e-1)  # at which CURE is compared with the loss
 DRAWS_A_TRIAL = 4
+MOST_DRAWS = 400  # for each number of problems
 SIZES = (10, 20, 50, 100, 200, 500, 1000, 2000)  # of the regret
 REAL_ROWS = (
     ("nyt", "tuned"), ("nyt", "base"), ("amazon", "tuned"), ("amazon", "base"), ("nyt", "noise"),
@@ -74,9 +75,9 @@ class Unbiased:
     oracle: dict[str, float] = field(default_factory=dict)
 
 
-def curves_of(split: Split, options: Options | None = None) -> tuple[RiskCurve, RiskCurve]:
+def curves_of(split: Split) -> tuple[RiskCurve, RiskCurve]:
     """CURE and the true loss of a split, as functions of omega."""
-    pas = estimate(split.problems, split.moments(), ["pas"], options)["pas"]
+    pas = estimate(split.problems, split.moments(), ["pas"], warn=False)["pas"]
     loss = RiskCurve.loss(pas.variance, pas.start - split.truth, pas.start - pas.target)
     return pas.curve, loss
 
@@ -136,7 +137,7 @@ def excess_of(split: Split) -> float:
 def regret_steps(p: Any) -> Steps[Regret]:
     """The regret for more and more problems."""
     sizes = tuple(m for m in SIZES if m <= p.regret_m)
-    draws = 2 * p.trials
+    draws = min(2 * p.trials, MOST_DRAWS)
     found = Regret(sizes)
     work, done = sum(len(BOTH) * (50 + m) for m in sizes), 0.0
     for m in sizes:
@@ -325,8 +326,3 @@ def agreement_steps(p: Any) -> Steps[Agreement]:
     """Compare with ppi_py where it is installed."""
     yield Step(0.0, "ppi_py")
     return Agreement(*peers.agreement(p.seed)) if peers.available() else Agreement()
-
-
-def weights_at(curve: RiskCurve, omega: float) -> np.ndarray:
-    """Weights on the estimate at an omega, for pictures."""
-    return weights(omega, curve.s)

@@ -75,7 +75,6 @@ def _synthetic(study: PASStudy) -> list[Claim]:
     good, bad = (found[name] if found else None for name in ("good", "bad"))
     keys = ("pas", "unipas", "prediction", "pt", "shrink_average")
     goods, bads = (listed(o, *keys) + " " if o else "" for o in (good, bad))
-    both = [batches(o, "unipas", "pas") for o in (good, bad)] if found else None
     return [
         judge(
             "good_prediction",
@@ -101,7 +100,7 @@ def _synthetic(study: PASStudy) -> list[Claim]:
             "unipas_close",
             f"UniPAS, with estimated moments, is within 6 % of PAS with known ones (MSE ratio of "
             f"both predictors; {WHERE})",
-            [ratio(o, "unipas", "pas") for o in (good, bad)] if both else None,
+            [ratio(o, "unipas", "pas") for o in (good, bad)] if found else None,
             each_at_least=0.94, each_at_most=1.06, over="predictors", note=PILOT,
         ),
     ]  # fmt: skip

@@ -32,7 +32,6 @@ LIVE = (
     "data", "predictor", "q", "shift", "frac", "moments", "official", "m", "n", "N", "psi", "c",
     "file", "seed",
 )  # fmt: skip
-TABS = ("One problem", "All problems", "CURE", "Errors", "Quality", "Regret")
 AT_ONCE = 400_000  # items of a draw up to which a change is shown at once
 SHOWN = ("classical", "prediction", "pas")  # estimators in the scatter at first
 CURVE_TRIALS, REGRET_TRIALS = 20, 50
@@ -40,7 +39,7 @@ SCATTER = (drawings.WIDTH, 360)
 DRAG = "Drag the line, or use the arrow keys on it: every tab follows."
 NOISY_TRUTH = (
     "With real data the truth is the mean label of the unlabelled items, itself noisy: the true "
-    "loss then lies above CURE, by about the same everywhere."
+    "loss then lies above CURE, less so at the prediction mean, which has the same items."
 )
 
 

@@ -114,8 +114,15 @@ def split_frame(df: Any, group: str, y: str, pred: str) -> tuple[np.ndarray, ...
             there = ", ".join(repr(c) for c in df.columns)
             raise ValueError(f"no column {column!r} in the frame; there are {there}{hint}")
     labelled = df[y].notna().to_numpy()
-    groups, labels, f = df[group].to_numpy(), df[y].to_numpy()[labelled], df[pred].to_numpy()
+    groups, labels, f = df[group].to_numpy(), _values(df[y])[labelled], _values(df[pred])
     return groups[labelled], labels, f[labelled], groups[~labelled], f[~labelled]
+
+
+def _values(column: Any) -> np.ndarray:
+    """A column as an array; missing numbers are nan, in pandas' nullable types too."""
+    if column.dtype.kind in "iuf":
+        return column.to_numpy(float, na_value=np.nan)
+    return column.to_numpy()
 
 
 def numbers(values: ArrayLike, name: str, groups: Sequence[Any] | np.ndarray) -> np.ndarray:
@@ -130,7 +137,8 @@ def numbers(values: ArrayLike, name: str, groups: Sequence[Any] | np.ndarray) ->
         )
     if array.dtype == bool:
         warnings.warn(f"{name} is boolean: taken as 0 and 1", stacklevel=3)
-    if array.dtype.kind in "USMmc":
+    words = array.dtype.kind == "O" and any(isinstance(v, str) for v in array)
+    if words or array.dtype.kind in "USMmc":  # numbers written as text are a mistake too
         raise ValueError(f"{name} holds {_kind(array)}: it must hold numbers")
     try:
         array = array.astype(float)

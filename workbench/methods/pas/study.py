@@ -10,6 +10,7 @@ import contextlib
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from workbench import results
@@ -89,6 +90,8 @@ class Parameters(BaseParameters):
             raise ParameterError(
                 "data = 'frame' needs `file`, the path of a CSV file with columns group, y, pred"
             )
+        if self.data == "frame" and not Path(self.file).exists():
+            raise ParameterError(f"file = '{self.file}' is not there: give the path of a table")
         if self.moments == "known" and self.data != "synthetic":
             raise ParameterError(
                 "moments = 'known' needs data = 'synthetic', since real data have no known ones: "
