@@ -18,7 +18,10 @@ def test_there_is_a_gallery_and_a_page_for_each_method():
     assert set(pages) - {"/"} == {m.slug for m in catalog.methods()}
 
 
-@pytest.mark.parametrize("slug", ["neural_cpm", "pas", "rank_one_vi", "rising_attack", "sparse_glm"])
+SLUGS = ["neural_cpm", "pas", "rank_one_vi", "rising_attack", "sparse_glm"]
+
+
+@pytest.mark.parametrize("slug", SLUGS)
 def test_every_methods_page_holds_its_explorer(slug):
     page = app.explorer(slug)
     shown = page.select(lambda part: 'role="alert"' in str(getattr(part, "object", "")))

@@ -165,7 +165,7 @@ class Search:
         support = tuple(j for j in best.support if beta[j] != 0)
         gap = (upper - min(self.lower, upper)) / max(upper, 1e-300)
         return Result(beta, support, upper, min(self.lower, upper), gap, self.ending, self.solved,
-                      self.seconds, at_box, self)  # fmt: skip
+                      self.seconds, self.cpu_seconds, at_box, self)  # fmt: skip
 
     def certificate(self) -> Certificate:
         """The proof of `lower` and `upper` as they are now, also of an unfinished search."""
