@@ -96,7 +96,8 @@ def test_a_search_is_drawn_before_during_and_after():
     inside, outside = tree.decided(len(tree) - 1)
     assert tuple(inside) == search.nodes[-1].node.inside
     assert tuple(outside) == search.nodes[-1].node.outside
-    assert "Relaxed z of node 0" in drawings.node_picture(search, 0)
+    shown = drawings.node_picture(search, 0)
+    assert "Relaxed z of node 0" in shown and isinstance(shown, Html)
     assert "Click a node" in drawings.node_picture(search, -1)
     assert "certified to 0.01 %" in drawings.verdict(search)
 
@@ -106,7 +107,8 @@ def test_the_sorted_picture_shows_each_step_of_the_block():
     found = prox.pooling(v, 1.0, 2, 10.0)
     assert "out of order" in drawings.sorted_picture(found, 1.0, 2, 10.0, 0)
     assert "still growing" in drawings.sorted_picture(found, 1.0, 2, 10.0, 1)
-    assert "finished" in drawings.sorted_picture(found, 1.0, 2, 10.0)
+    whole = drawings.sorted_picture(found, 1.0, 2, 10.0)
+    assert "finished" in whole and isinstance(whole, Html), "a notebook shows it as a picture"
     flat = prox.pooling(np.array([5, 0.1, 0.1]), 1.0, 1, 10.0)
     assert "nothing is pooled" in drawings.sorted_picture(flat, 1.0, 1, 10.0)
     boxed = prox.pooling(v, 1.0, 2, 0.8)

@@ -57,10 +57,11 @@ def sorted_picture(found: Pooling, tau: float, k: int, M: float, step: int | Non
         first, last, value = blocks[-1]
         told = f"Block of {last - first} elements, {k - first} among the first k, value {value:.4g}"
         told += ", finished." if len(blocks) == len(found.blocks) else ", still growing."
-    return chart(
+    drawn = chart(
         "Sorted: the isotonic problem", parts, "place in the order of |v|", "ν", height=230,
         width=390, y_range=(0, top), x_range=(0.4, p + 0.6), words=f"Sorted picture. {told}",
-    ) + _note(told)  # fmt: skip
+    )  # fmt: skip
+    return Html(drawn + _note(told))
 
 
 def prox_picture(v: Sequence[float], found: Pooling) -> Html:
@@ -174,7 +175,7 @@ def node_picture(search: Search, picked: int) -> Html:
             for j in np.argsort(-z, kind="stable")[:MOST_ROWS] if z[j] > 0]  # fmt: skip
     out = ", ".join(name_of(problem, j) for j in visited.node.outside) or "none"
     title = f"Relaxed z of node {picked}: bound {visited.lower:.6g}, value {visited.value:.6g}"
-    return rows_picture(title, rows, 1.0, OKABE_ITO["green"]) + _note(f"Out: {out}")
+    return Html(rows_picture(title, rows, 1.0, OKABE_ITO["green"]) + _note(f"Out: {out}"))
 
 
 def coefficients_picture(problem: Problem, beta: np.ndarray, title: str) -> Html:
