@@ -197,6 +197,16 @@ def test_dask_gives_the_same_numbers_to_the_last_bit():
             np.testing.assert_array_equal(shared.real[key].mse[row], values)
 
 
+def test_cure_is_unbiased_at_fixed_omega_and_the_regret_is_never_negative(finished):
+    found = work.run(experiments.unbiased_steps(study.Parameters(trials=60, m=60)))
+    z = np.abs([*found.z["good"], *found.z["bad"]])
+    assert z.shape == (8,) and z.max() < 4
+    for values in finished.regret.excess.values():
+        assert (values > -1e-15).all() and values.mean() > 0
+    tuning = finished.tuning
+    assert tuning.gain.max() <= 1e-12 and 0.5 < tuning.ratio.mean() < tuning.ratio.max() <= 1
+
+
 def test_a_row_uses_its_own_moments():
     setting = Setting(data="amazon")
     found = setting.draw(0).estimates()

@@ -26,7 +26,7 @@ METHOD = Method(
   pages     = {34836--34875},
   year      = {2025}
 }""",
-    minutes=Minutes(reading=35, quick=0.3, default=0.7, full=5),
+    minutes=Minutes(reading=35, quick=0.4, default=0.9, full=5),
     level="graduate",
     memory_mb=400,
     prerequisites="mean squared error, variance and covariance, what a trained model's bias is",

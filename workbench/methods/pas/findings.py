@@ -123,8 +123,9 @@ def _theory(study: PASStudy) -> list[Claim]:
         judge(
             "unbiased",
             "CURE is unbiased: |z| of its mean difference from the loss, omega = 0, .001, .01, .1 "
-            f"with both predictors, 400 draws ({WHERE})",
-            z, each_at_most=3.5, over="settings", note=PILOT,
+            f"with both predictors ({WHERE})",
+            z, each_at_most=3.5, over="settings",
+            note=(f"{u.draws} draws. " if z is not None else "") + PILOT,
         ),
         judge(
             "tuning_best", "No other lambda in [0, 1] has less variance: largest relative gain",
