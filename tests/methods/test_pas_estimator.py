@@ -91,6 +91,8 @@ def test_nothing_missing_means_nothing_to_power_and_says_so():
         ({"moments": "pooled"}, "moments = 'pooled'"),
         ({"omega": -1.0}, "omega = -1.0: it must be from 0 to infinity"),
         ({"groups": ["a"] * 3}, r"groups has shape \(3,\): it must be \(4,\)"),
+        ({"groups": ["a", None, "a", "a"]}, "groups is missing for item 1"),
+        ({"groups": [1.0, np.nan, 1.0, 1.0]}, "groups is missing for item 1"),
         ({"groups": ["a", "a", "a", "b"]}, "problem 'b' has unlabelled but no labelled items"),
         ({"groups": ["b", "a", "a", "a"]}, "problem 'b' has labelled but no unlabelled items"),
         ({"y": [1.0, 2, np.inf, np.nan]}, "Input y contains infinity"),
@@ -112,3 +114,7 @@ def test_a_group_that_was_not_there_has_no_estimate(frame):
     model = PAS().fit(frame[["score"]], frame["stars"], frame["review"])
     with pytest.raises(ValueError, match="group 'zz' was not there when fitted; there are 147"):
         model.predict(frame[["score"]].head(2), ["zz", "r001"])
+    with pytest.raises(ValueError, match="group 'r0012' was not there"):  # longer than all names
+        model.predict(frame[["score"]].head(1), ["r0012"])
+    with pytest.raises(ValueError, match="groups are numbers, but were words when fitted"):
+        model.predict(frame[["score"]].head(1), [1])

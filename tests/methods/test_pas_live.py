@@ -44,6 +44,22 @@ def test_dragging_the_line_changes_weights_in_every_picture(bench):
     assert html(bench) == before
 
 
+def test_on_a_page_tabs_are_drawn_when_they_are_seen(bench):
+    bench.panel()
+    before = html(bench)
+    bench.cure.at = 0.0
+    bench.sliders.move([bench.sliders.values[0], 3.0])
+    first = html(bench)
+    assert first["One problem"] != before["One problem"] and first["cure"] == before["cure"]
+    for number, names in ((1, ("cloud", "Segments")), (2, ("cure",)), (3, ("Errors",))):
+        bench.tabs.active = number
+        assert all(html(bench)[name] != before[name] for name in names)
+    bench.cure.at = 1.0
+    assert html(bench)["One problem"] == first["One problem"]
+    bench.tabs.active = 0
+    assert html(bench)["One problem"] != first["One problem"]
+
+
 def test_the_slider_picks_the_problem(bench):
     bench.sliders.move([bench.sliders.values[0], 7.0])
     assert f"Problem {bench.split.problems.names[6]}" in bench.pictures["One problem"].html

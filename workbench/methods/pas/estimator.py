@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from .estimators import NAMES, Options, estimate
 from .moments import Moments
-from .problems import Problems
+from .problems import Problems, group_array
 
 
 class PAS(RegressorMixin, BaseEstimator):
@@ -92,7 +92,10 @@ class PAS(RegressorMixin, BaseEstimator):
         """
         check_is_fitted(self)
         X = validate_data(self, X, dtype=np.float64, reset=False)
-        groups = self._groups(groups, X).astype(self.groups_.dtype)
+        groups = self._groups(groups, X)
+        kinds = ["words" if a.dtype.kind in "US" else "numbers" for a in (groups, self.groups_)]
+        if kinds[0] != kinds[1]:
+            raise ValueError(f"groups are {kinds[0]}, but were {kinds[1]} when fitted")
         place = np.searchsorted(self.groups_, groups).clip(max=len(self.groups_) - 1)
         strange = groups[self.groups_[place] != groups]
         if len(strange):
@@ -108,6 +111,7 @@ class PAS(RegressorMixin, BaseEstimator):
             raise ValueError(
                 f"groups has shape {groups.shape}: it must be ({len(X)},), one entry a row of X"
             )
+        groups = group_array(groups, "groups")
         return groups.astype(str) if groups.dtype.kind == "O" else groups
 
     def _predictions(self, X: np.ndarray) -> np.ndarray:

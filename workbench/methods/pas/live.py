@@ -55,6 +55,8 @@ class Bench:
         self.regret: Regret | None = None
         self._omega: float | None = None  # None: what CURE chooses
         self._quiet = self._seen = False
+        self.tabs: pn.Tabs | None = None
+        self._stale: dict[int, Callable[[], None]] = {}  # tabs to draw anew when they are seen
         self.jobs = Latest(self._tell)
         self._build()
         self.new_split()
@@ -81,7 +83,7 @@ class Bench:
         )  # fmt: skip
         self.sliders = Faders(
             names=["Place of ω, %", "Problem"], values=[50.0, 1.0],
-            notes=["0: prediction mean, 100: PT", "of those chosen"],
+            notes=["0: predictions, 100: PT", "of those chosen"],
             lows=[0.0, 1.0], highs=[100.0, 2.0], steps=[0.5, 1], caption="Shrinkage and problem",
         )  # fmt: skip
         self.sliders.param.watch(lambda event: self._on_sliders(), "values")
@@ -125,6 +127,7 @@ class Bench:
         }
         # All tabs are on the page from the start, so that each drawing can be sent to.
         self.tabs = pn.Tabs(*contents.items(), sizing_mode="stretch_width", margin=(6, 0))
+        self.tabs.param.watch(lambda event: self._draw_stale(), "active")
         buttons = pn.FlexBox(
             self.split_button, self.trials_button, self.stop_button, self.auto_button,
             self.clear_button, margin=0,
@@ -220,7 +223,8 @@ class Bench:
             self.set_omega(amount / 100)
         if self._members[int(number) - 1] != self._looked:
             self._looked = int(self._members[int(number) - 1])
-            self._draw_one()
+            self._stale[0] = self._draw_one
+            self._draw_stale()
 
     def _on_line(self) -> None:
         if not self._quiet and self.split is not None:
@@ -264,10 +268,15 @@ class Bench:
     # What is shown ---------------------------------------------------------------------------
 
     def _draw_split(self) -> None:
-        self._draw_one()
-        self._draw_all()
-        self._draw_cure()
-        self._draw_errors()
+        """Draw the tab that is seen now, the others when they are."""
+        self._stale = {0: self._draw_one, 1: self._draw_all, 2: self._draw_cure,
+                       3: self._draw_errors}  # fmt: skip
+        self._draw_stale()
+
+    def _draw_stale(self) -> None:
+        seen = range(4) if self.tabs is None else [self.tabs.active]
+        for number in seen:
+            self._stale.pop(number, lambda: None)()
 
     def _with_pas(self) -> dict:
         return {**self._found, "pas": self.pas}

@@ -54,7 +54,7 @@ class Problems:
         Raises ValueError, in one line, for arrays of unequal length, values that are not finite
         numbers, and groups without labelled or without unlabelled items.
         """
-        group_l, group_u = _groups(group_l, "group_l"), _groups(group_u, "group_u")
+        group_l, group_u = group_array(group_l, "group_l"), group_array(group_u, "group_u")
         y_l, f_l = numbers(y_l, "y_l", group_l), numbers(f_l, "f_l", group_l)
         f_u = numbers(f_u, "f_u", group_u)
         names, code_l, code_u = _coded(group_l, group_u)
@@ -158,7 +158,8 @@ def _kind(array: np.ndarray) -> str:
     return {"c": "complex numbers", "M": "dates", "m": "times"}.get(array.dtype.kind, "text")
 
 
-def _groups(values: ArrayLike, name: str) -> np.ndarray:
+def group_array(values: ArrayLike, name: str) -> np.ndarray:
+    """Groups of items (n_items,), numbers or words; ValueError where one is missing."""
     array = np.asarray(values)
     if array.ndim != 1:
         raise ValueError(f"{name} has shape {array.shape}: it must be one-dimensional")
