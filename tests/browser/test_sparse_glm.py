@@ -3,6 +3,7 @@
 import re
 from pathlib import Path
 
+import nbformat
 import pytest
 
 expect = pytest.importorskip("playwright.sync_api").expect
@@ -135,3 +136,33 @@ def test_a_narrow_page_shows_all_of_it(bench):
         open_tab(bench, name)
         bench.wait_for_timeout(500)
         assert bench.evaluate("document.documentElement.scrollWidth") <= 420, name
+
+
+CELLS = (
+    "from workbench import theme\ntheme.notebook()",
+    "from workbench.methods.sparse_glm import live, study\n"
+    "live.explorer(study.Parameters.preset('quick'), report=False)",
+)
+
+
+def test_in_jupyterlab_a_search_runs_and_its_tree_is_read(page, lab, tmp_path):
+    cells = [nbformat.v4.new_code_cell(source) for source in CELLS]
+    kernel = {"kernelspec": {"name": "python3", "display_name": "Python 3"}}
+    nbformat.write(nbformat.v4.new_notebook(cells=cells, metadata=kernel), tmp_path / "live.ipynb")
+    page.set_viewport_size({"width": 1500, "height": 1300})
+    page.goto(lab(tmp_path).format("live.ipynb"))
+    page.locator(".jp-Notebook .jp-CodeCell").first.wait_for(timeout=60_000)
+    page.get_by_text("Python 3", exact=False).first.wait_for(timeout=60_000)
+    page.get_by_role("menuitem", name="Run").click()
+    page.get_by_role("menuitem", name="Run All Cells", exact=True).click()
+    expect(page.get_by_text("Ready. A search can be stopped")).to_be_visible(timeout=90_000)
+    button(page, "Run the search").click()
+    expect(page.get_by_text(re.compile("certified to 0.01 %"))).to_be_visible(timeout=60_000)
+    tree = page.get_by_role("application", name=re.compile("^Search tree"))
+    tree.click(position={"x": 16, "y": 16})
+    expect(picture(page, "Relaxed z of node 0")).to_be_visible()
+    open_tab(page, "Prox")
+    bar = page.get_by_role("slider", name="1", exact=True)
+    bar.focus()
+    bar.press("ArrowDown")
+    expect(bar).to_have_attribute("aria-valuenow", "2.80")

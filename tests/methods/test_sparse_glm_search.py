@@ -156,6 +156,31 @@ def test_the_tree_is_a_tree():
     assert len(leaves) == (len(search.nodes) + 1) / 2 and all(v.w is not None for v in leaves)
 
 
+def test_bounds_read_by_another_thread_at_any_moment_are_true():
+    """The page reads while the search runs: a node between heap and work must not be missed."""
+    import threading
+
+    problem = table("breast_cancer", 3, 1.0, 2.0)
+    optimum = solve(problem).upper
+    search, seen, over = Search(problem), [], threading.Event()
+
+    def read():
+        while not over.is_set():
+            seen.append((search.lower, search.upper))
+
+    reader = threading.Thread(target=read)
+    reader.start()
+    try:
+        run(search.steps())
+    finally:
+        over.set()
+        reader.join()
+    lower, upper = np.array(seen).T
+    assert len(seen) > 100 and (lower <= optimum).all() and (upper >= optimum).all()
+    # Bounds of closed nodes are kept, so a missed node would show as a bound that falls again.
+    assert (np.diff(lower) >= -1e-12 * optimum).all()
+
+
 # Upper bounds
 
 

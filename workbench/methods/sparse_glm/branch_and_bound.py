@@ -116,6 +116,9 @@ class Search:
         self.nodes: list[Visited] = [root]
         self.best: Fit | None = None
         self.upper = np.inf
+        # No point of the subtree is below this: the least bound over open and closed leaves.
+        # Written between nodes only, so that another thread reads a true bound at any moment.
+        self.lower = 0.0
         self.solved = 0
         self.seconds = self.cpu_seconds = 0.0
         self.ending = "not started"
@@ -126,16 +129,6 @@ class Search:
         self._current: Visited | None = None
 
     # What is known ---------------------------------------------------------------------------
-
-    @property
-    def lower(self) -> float:
-        """No point of the subtree is below this: the least bound over open and closed leaves."""
-        found = min(self._closed, self.upper)
-        if self._heap:
-            found = min(found, self._heap[0][0])
-        if self._current is not None:
-            found = min(found, self._current.lower)
-        return found
 
     @property
     def gap(self) -> float:
@@ -168,7 +161,10 @@ class Search:
                       self.seconds, self.cpu_seconds, at_box, self)  # fmt: skip
 
     def certificate(self) -> Certificate:
-        """The proof of `lower` and `upper` as they are now, also of an unfinished search."""
+        """The proof of `lower` and `upper` as they are now, also of an unfinished search.
+
+        Between two steps, not from another thread while one is made.
+        """
         p, found = self.problem, self.result()
         leaves = [v for v in self.nodes if v.status != BRANCHED]
         return Certificate(
@@ -236,6 +232,7 @@ class Search:
             visited = self.nodes[heapq.heappop(self._heap)[1]]
             if visited.lower >= self._target():
                 self._close(visited, PRUNED)
+                self._settle()
                 yield None
                 return
             self._current = visited
@@ -255,6 +252,7 @@ class Search:
         visited.at = self.solved
         self.solved += 1
         self._current = None
+        self._settle()
         self._note()
         yield None
 
@@ -277,6 +275,7 @@ class Search:
                 return stop.value
             if step.data.ending == "running":
                 self._bound(visited, step.data)
+                self._settle()
                 yield step
 
     def _target(self) -> float:
@@ -357,6 +356,14 @@ class Search:
         losses = [engine.loss(p.kind, u - fit.b[i] * rows[i], p.y) - p.lambda2 * fit.b[i] ** 2
                   for i in undecided]  # fmt: skip
         return int(fit.support[undecided[int(np.argmax(losses))]])
+
+    def _settle(self) -> None:
+        found = min(self._closed, self.upper)
+        if self._heap:
+            found = min(found, self._heap[0][0])
+        if self._current is not None:
+            found = min(found, self._current.lower)
+        self.lower = found
 
     def _note(self) -> None:
         open_nodes = len(self._heap) + (self._current is not None)

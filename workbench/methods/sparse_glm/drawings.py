@@ -120,7 +120,7 @@ def race_picture(runs: dict[str, Relaxed], conic: dict[str, float], axis: str = 
 
 def squeeze_picture(search: Search) -> Html:
     """Upper and lower bound over time, and the number of open nodes."""
-    history = np.array(search.history, float).reshape(-1, 4)
+    history = history_of(search)
     if not len(history):
         return Html("")
     seconds, upper, lower, open_nodes = history.T
@@ -139,8 +139,16 @@ def squeeze_picture(search: Search) -> Html:
         words=f"Bounds: {told}.",
     )  # fmt: skip
     nodes = chart("Open nodes", [Line("", x, open_nodes, INK)], "seconds", "nodes", width=390,
-                  height=150, words=f"Open nodes: {search.history[-1][3]}")  # fmt: skip
+                  height=150, words=f"Open nodes: {history[-1, 3]:.0f}")  # fmt: skip
     return Html(bounds + nodes)
+
+
+def history_of(search: Search, most: int = 400) -> np.ndarray:
+    """(m, 4) seconds, upper, lower, open nodes of a search, at most `most` rows of it."""
+    history = np.array(list(search.history), float).reshape(-1, 4)
+    if len(history) > most:
+        history = history[np.unique(np.linspace(0, len(history) - 1, most).astype(int))]
+    return history
 
 
 def _stairs(x: np.ndarray, *rows: np.ndarray) -> tuple[np.ndarray, ...]:
@@ -150,7 +158,7 @@ def _stairs(x: np.ndarray, *rows: np.ndarray) -> tuple[np.ndarray, ...]:
 
 def tree_of(search: Search) -> Tree:
     """The tree of a search as arrays."""
-    nodes = search.nodes
+    nodes = list(search.nodes)  # as many as there are now: the search may go on
     names = [STATUS_OF[v.status] for v in nodes]
     columns = (
         [v.parent for v in nodes], [v.depth for v in nodes], [v.feature for v in nodes],

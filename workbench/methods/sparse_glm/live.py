@@ -37,7 +37,7 @@ class SearchBench:
     def __init__(self, parameters: study.Parameters):
         self.parameters = parameters
         self.search: Search | None = None
-        self._drawn = 0.0
+        self._due = 0.0
         self.status = status_line()
         self.run_button = button("Run the search", self.start, 130, color="primary")
         self.stop_button = button("Stop", self.stop, 70, disabled=True)
@@ -88,16 +88,18 @@ class SearchBench:
         else:
             search = self.search
             search.time_limit = search.seconds + p.time_limit
+            search.max_nodes = search.solved + p.max_nodes
         with threadpool_limits(1, "blas"):
             yield Step(0.0, "root", search)
             return (yield from search.steps())
 
     def _take(self, data: Search | Result) -> None:
         self.search = data.search if isinstance(data, Result) else data
-        now = time.monotonic()
-        if now - self._drawn > DRAW_S:
-            self._drawn = now
+        started = time.monotonic()
+        if started > self._due:
             self.draw()
+            took = time.monotonic() - started
+            self._due = started + max(DRAW_S, 5 * took)  # a large tree takes a while to gather
 
     def _ended(self, how: str) -> None:
         if self.search is None:

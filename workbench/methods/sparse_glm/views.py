@@ -55,7 +55,7 @@ def _overlay(parts: list[hv.Element]) -> hv.Overlay:
 @needs_result
 def squeeze_chart(main: Main) -> hv.Layout:
     """Best value and lower bound over time, and the number of open nodes."""
-    history = np.array(main.search.history, float)
+    history = drawings.history_of(main.search, 1000)
     seconds, upper, lower, open_nodes = np.repeat(history, 2, axis=0)[:-1].T
     seconds = np.repeat(history[:, 0], 2)[1:]
     axes = ("seconds", "objective")
