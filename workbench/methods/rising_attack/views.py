@@ -195,8 +195,8 @@ def iteration_charts(bench: Bench, K: int | None = None) -> hv.Layout:
         ("violation", "total violation [logits]", "Violation", True),
         ("norm", "ℓ2 of the perturbation", "Length", False),
         ("alpha", "mean fraction of the step", "Line search, mean", False),
-        ("free_pixels", "free pixels", "Pixels not at a bound", False),
-        ("active_rows", "active inequalities", "Rows with a multiplier", False),
+        ("free_pixels", "free pixels", "Free pixels", False),
+        ("active_rows", "active inequalities", "Active rows", False),
     ]
     drawn = []
     for (name, label, title, log), color in zip(charts, CYCLE, strict=False):
@@ -290,7 +290,7 @@ def width_chart(widths: Widths) -> hv.Layout:
         ]  # fmt: skip
         charts.append(
             hv.Overlay(lines).opts(title=f"{TITLES[method]}: room for long orders", logx=True,
-                                   width=420, height=290, ylim=(-4, 104), legend_position="right")
+                                   xticks=[int(w) for w in widths.widths], width=420, height=290, ylim=(-4, 104), legend_position="right")
         )  # fmt: skip
     return hv.Layout(charts).opts(shared_axes=False, toolbar=None)
 
