@@ -155,7 +155,7 @@ def test_in_jupyterlab_a_search_runs_and_its_tree_is_read(page, lab, tmp_path):
     page.get_by_text("Python 3", exact=False).first.wait_for(timeout=60_000)
     page.get_by_role("menuitem", name="Run").click()
     page.get_by_role("menuitem", name="Run All Cells", exact=True).click()
-    expect(page.get_by_text("Ready. A search can be stopped")).to_be_visible(timeout=90_000)
+    expect(page.get_by_text("Ready. A search can be stopped")).to_be_visible(timeout=180_000)
     button(page, "Run the search").click()
     expect(page.get_by_text(re.compile("certified to 0.01 %"))).to_be_visible(timeout=60_000)
     tree = page.get_by_role("application", name=re.compile("^Search tree"))

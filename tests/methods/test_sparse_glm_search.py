@@ -136,6 +136,16 @@ def test_bounds_only_tighten_and_the_history_says_when():
     assert open_nodes[-1] >= 0 and result.seconds == pytest.approx(search.seconds)
 
 
+def test_without_restart_or_momentum_it_proves_the_same_with_more_iterations():
+    problem = table("breast_cancer", 3, 5.0, 1.0)
+    work, optima = [], []
+    for rules in ({}, {"restart": False}, {"restart": False, "momentum": False}):
+        search = Search(problem, node_max_iter=3000, **rules)
+        optima.append(run(search.steps()).upper)
+        work.append(search.nodes[0].iterations)
+    assert optima == [optima[0]] * 3 and work[0] < work[1] < work[2]
+
+
 def test_progress_tells_nodes_gap_and_speed():
     said = []
     run(Search(table("breast_cancer", 3, 1.0, 2.0)).steps(), lambda step: said.append(step))

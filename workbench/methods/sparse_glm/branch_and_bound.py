@@ -94,22 +94,25 @@ class Search:
 
     gap: relative gap at which it is done. time_limit [s] counts time spent in `steps`, memory_mb
     what nodes hold. width, child: beam search in each node. tol and max_iter: of the root's
-    relaxation, node_tol and node_max_iter: of the others. incumbent: an object with `get()` and
-    `offer(value)`, the best value that others have found (see `subtrees.py`). node: the subtree.
+    relaxation, node_tol and node_max_iter: of the others; restart, momentum: of all.
+    incumbent: an object with `get()` and `offer(value)`, the best value that others have found
+    (see `subtrees.py`). node: the subtree.
     """
 
     def __init__(
         self, problem: Problem, *, gap: float = 1e-4, time_limit: float = 60.0,
         max_nodes: int = 100_000, memory_mb: float = 1000.0, width: int = 3, child: int = 6,
         tol: float = 1e-6, max_iter: int = 5000, node_tol: float = 1e-5, node_max_iter: int = 300,
-        incumbent: object | None = None, node: Node = ROOT,
+        restart: bool = True, momentum: bool = True, incumbent: object | None = None,
+        node: Node = ROOT,
     ):  # fmt: skip
         self.problem, self.refits = problem, Refits(problem)
         self.gap_wanted, self.time_limit, self.max_nodes = gap, time_limit, max_nodes
         self.memory_limit = memory_mb * 1e6
         self.width, self.child = width, child
-        self.root_options = {"tol": tol, "max_iter": max_iter}
-        self.node_options = {"tol": node_tol, "max_iter": node_max_iter}
+        rules = {"restart": restart, "momentum": momentum}
+        self.root_options = {"tol": tol, "max_iter": max_iter, **rules}
+        self.node_options = {"tol": node_tol, "max_iter": node_max_iter, **rules}
         self.incumbent = incumbent
         # Any dual vector is valid: zero proves that nothing is below zero.
         root = Visited(0, -1, 0, -1, True, node, 0.0, w=np.zeros(problem.n, np.float32))

@@ -26,7 +26,8 @@ from .branch_and_bound import Result, Search
 # What acts on the search, in the order of the form.
 LIVE = (
     "data", "k", "lambda2", "M", "loss", "digits", "file", "n", "p", "rho", "snr", "width", "child",
-    "gap", "time_limit", "max_nodes", "node_tol", "node_max_iter", "tol", "max_iter", "seed",
+    "gap", "time_limit", "max_nodes", "restart", "momentum", "node_tol", "node_max_iter", "tol",
+    "max_iter", "seed",
 )  # fmt: skip
 DRAW_S = 0.15  # least time between two drawings of a growing tree
 

@@ -164,7 +164,8 @@ class Parameters(BaseParameters):
         return Search(
             problem, gap=self.gap, time_limit=self.time_limit, max_nodes=self.max_nodes,
             width=self.width, child=self.child, tol=self.tol, max_iter=self.max_iter,
-            node_tol=self.node_tol, node_max_iter=self.node_max_iter,
+            node_tol=self.node_tol, node_max_iter=self.node_max_iter, restart=self.restart,
+            momentum=self.momentum,
         )  # fmt: skip
 
 
