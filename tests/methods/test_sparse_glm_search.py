@@ -277,6 +277,35 @@ def forged(certificate, X, y):
     yield "no such feature", replace(certificate, support=(0, 1, 99)), X, y
 
 
+def extreme(seed):
+    """Columns of very different size, equal and empty ones, tiny and huge penalties and boxes."""
+    rng = np.random.default_rng(seed)
+    n, p = int(rng.integers(4, 40)), int(rng.integers(2, 10))
+    X = rng.standard_normal((n, p)) * 10.0 ** rng.uniform(-4, 4, p if seed % 2 else 1)
+    if seed % 3 == 0:
+        X[:, 0] = X[:, -1]
+    if seed % 5 == 0:
+        X[:, 0] = 0
+    y = X @ rng.standard_normal(p) + rng.standard_normal(n) * 10.0 ** rng.uniform(-3, 3)
+    loss = ("linear", "logistic")[seed // 2 % 2]
+    y = y - y.mean() if loss == "linear" else np.where(y > np.median(y), 1.0, -1.0)
+    k, lambda2 = int(rng.integers(1, min(4, p) + 1)), 10.0 ** rng.uniform(-6, 4)
+    return make_problem(X, y, loss, k, lambda2, 10.0 ** rng.uniform(-3, 3))
+
+
+@pytest.mark.filterwarnings("ignore:X has")
+@pytest.mark.parametrize("part", range(4))
+def test_bounds_and_certificates_are_true_on_extreme_data_too(part):
+    for seed in range(60 * part, 60 * part + 60):
+        problem = extreme(seed)
+        best = baselines.brute_force(problem).value
+        found = solve(problem, gap=(0.0, 1e-3)[seed % 2], max_nodes=(4, 200)[seed // 3 % 2])
+        verified = verify(found.certificate(), problem.X, problem.y)
+        assert verified.valid, (seed, verified.reason)
+        for lower, upper in ((found.lower, found.upper), (verified.lower, verified.upper)):
+            assert lower <= best * (1 + 1e-11) and upper >= best * (1 - 1e-9), seed
+
+
 def test_forgeries_are_rejected_with_a_reason(proven):
     problem, certificate = proven
     assert verify(certificate, problem.X, problem.y).valid

@@ -24,6 +24,7 @@ from .supports import Fit, Refits, beam_search, upper_bound
 
 OPEN, BRANCHED, PRUNED, FIXED = "open", "branched", "pruned", "all decided"
 SHOW_S = 0.05  # least time between two steps
+FLOAT32_LOSS = 1e-6  # of a bound, relative, for which a dual vector is stored in half the space
 
 
 @dataclass
@@ -48,7 +49,7 @@ class Visited:
     at: int = -1
     indices: np.ndarray | None = None
     entries: np.ndarray | None = None
-    w: np.ndarray | None = None  # float32 (n,): proves `lower`; dropped once branched
+    w: np.ndarray | None = None  # (n,), as a rule float32: proves `lower`; dropped once branched
 
     def beta(self, p: int) -> np.ndarray:
         """Its relaxed coefficients (p,)."""
@@ -294,14 +295,23 @@ class Search:
         self._prove(visited, relaxed.w)
 
     def _prove(self, visited: Visited, w: np.ndarray) -> None:
-        """Take the bound that w proves as float32, as stored, if it is better than the parent's."""
+        """Take the bound that w proves as it is stored, if it is better than the parent's.
+
+        float32, unless that costs more than a millionth, as it may when lambda2 is tiny.
+        """
         p = self.problem
-        stored = w.astype(np.float32)
         status, free, k = statuses(p, visited.node)
-        lower = engine.lower_bound(
-            p.kind, p.XT, p.y, p.lambda2, p.M, status, free, k, p.norms,
-            engine.admissible(p.kind, stored.astype(float), p.y),
-        )  # fmt: skip
+
+        def proven(w: np.ndarray) -> float:
+            w = engine.admissible(p.kind, w.astype(float), p.y)
+            return engine.lower_bound(
+                p.kind, p.XT, p.y, p.lambda2, p.M, status, free, k, p.norms, w
+            )
+
+        stored = w.astype(np.float32)
+        lower, whole = proven(stored), proven(w)
+        if whole - lower > FLOAT32_LOSS * whole:
+            stored, lower = w.copy(), whole
         if lower > visited.lower:
             visited.lower, visited.w = lower, stored
 

@@ -123,6 +123,6 @@ def upper_bound(problem: Problem, fit: Fit) -> float:
     if problem.loss == "linear":
         total = ((np.abs(u - problem.y) + off) ** 2).sum()
     else:
-        total = np.logaddexp(0, -problem.y * u).sum() + off.sum() + 12 * engine.EPS * problem.n
+        total = np.logaddexp(0, off - problem.y * u).sum()  # increasing in what is off
     total += problem.lambda2 * (fit.b @ fit.b)
-    return float(total * (1 + (problem.n + len(fit.b) + 12) * engine.EPS))
+    return float(total * (1 + (problem.n + len(fit.b) + 20) * engine.EPS))
