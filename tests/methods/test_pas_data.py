@@ -1,5 +1,6 @@
 """Where problems come from: synthetic moments, embedded ratings, splits, files of the user."""
 
+import os
 from dataclasses import replace
 from pathlib import Path
 
@@ -9,6 +10,7 @@ import pytest
 from workbench.methods.pas import homogeneous, loaders, ratings
 from workbench.methods.pas.estimators import Options, estimate
 from workbench.methods.pas.synthetic import Model
+from workbench.methods.pas.trials import Setting
 
 SHARED = Path(__file__).resolve().parents[3] / "shared" / "data" / "pas"
 
@@ -149,6 +151,15 @@ def test_a_file_of_the_user(tmp_path):
     path.write_text("group,y,pred\n" + "a,1,x\n" * 4)
     with pytest.raises(ValueError, match="pred holds text"):
         loaders.read(path)
+    path.write_text("group,y,pred\n" + "a,1,2\n" * 4 + ",1,2\n" * 4)
+    with pytest.raises(ValueError, match="group is missing for item 4"):
+        loaders.read(path)
+    setting = Setting(data="frame", file=str(path))
+    path.write_text("group,y,pred\n" + "a,1,2\n" * 4)
+    before = setting.ratings()
+    path.write_text("group,y,pred\n" + "a,1,3\n" * 4)
+    os.utime(path, (1, 1))  # another time for sure
+    assert before.f.mean() == 2 and setting.ratings().f.mean() == 3
 
 
 def test_the_official_galaxies(tmp_path):
@@ -163,6 +174,10 @@ def test_the_official_galaxies(tmp_path):
     assert set(found.y) == {0.0, 1.0} and found.y.mean() == 0.5
     again = loaders.read(folder / "galaxy_test_prediction.csv")
     np.testing.assert_array_equal(again.y, found.y)
+    with (folder / "galaxy_test_prediction.csv").open("a") as stream:
+        stream.write("\n3,,1")
+    with pytest.raises(ValueError, match="pred_label is nan for item 24"):
+        loaders.load_official(tmp_path / "clone")
     (tmp_path / "empty").mkdir()
     with pytest.raises(ValueError, match="holds none: give the path of one official file"):
         loaders.load_official(tmp_path / "empty")
@@ -177,6 +192,14 @@ def test_the_official_reviews(tmp_path):
     found = loaders.read(path)
     assert found.names.tolist() == ["B001", "B002"] and found.sizes.tolist() == [5, 4]
     np.testing.assert_array_equal(found.f - found.y, 0.5)
+    with h5py.File(path, "w") as stored:
+        stored.create_group("B003")
+    with pytest.raises(ValueError, match=r"data set 'B003' has shape \(\), not \(2, items\)"):
+        loaders.load_official(path)
+    with h5py.File(path, "w") as stored:
+        stored["B001"] = np.full((2, 4), np.nan)
+    with pytest.raises(ValueError, match="rating is nan for item 0 of problem 'B001'"):
+        loaders.load_official(path)
     path.write_bytes(b"no such thing")
     with pytest.raises(ValueError, match="cannot read"):
         loaders.load_official(path)

@@ -336,6 +336,21 @@ def test_negative_variances_are_floored_and_counted():
     assert np.isfinite(found.theta).all()
 
 
+def test_tiny_units_are_not_floored():
+    group_l, y, f, group_u, f_u = flat(n=(3, 9))
+    before = estimate(Problems.of(group_l, y, f, group_u, f_u))
+    after = estimate(Problems.of(group_l, 1e-8 * y, 1e-8 * f, group_u, 1e-8 * f_u))
+    assert before["pas"].floored == after["pas"].floored == 0
+    for name in set(NAMES) - {"eb_ppi"}:
+        np.testing.assert_allclose(1e8 * after[name].theta, before[name].theta, atol=1e-8)
+
+
+def test_unipas_raises_no_variance_and_counts_none():
+    found = estimate(Problems.of(*flat(n=(2, 4))), "per_problem", ["unipas", "pas"])
+    assert found["pas"].floored > 0 and (found["unipas"].variance <= 0).any()
+    assert found["unipas"].floored == 0
+
+
 def test_noisy_variances_are_told_once_and_where_they_matter(problems):
     with pytest.warns(
         UserWarning, match=r"from 5.5 labels \(median\) are too noisy.*'pooled_within'"
@@ -383,6 +398,16 @@ def test_a_frame_marks_unlabelled_rows_by_missing_labels():
         from_frame(nullable, "shop", "stars", "model")
     with pytest.raises(ValueError, match="f_l holds text"):
         from_frame(frame.astype({"model": str}), "shop", "stars", "model")
+    flags = frame.assign(stars=[True, False, True, True] + [None] * 6)
+    with pytest.warns(UserWarning, match="y_l is boolean: taken as 0 and 1"):
+        assert from_frame(flags, "shop", "stars", "model").y_bar[0] == 0.75
+    with pytest.raises(ValueError, match="group_l is missing for item 1"):
+        shops = pd.Series(["a", pd.NA] + ["a"] * 8, dtype="string")
+        from_frame(frame.assign(shop=shops), "shop", "stars", "model")
+    with pytest.raises(ValueError, match="column 'model' is there more than once"):
+        from_frame(pd.concat([frame, frame[["model"]]], axis=1), "shop", "stars", "model")
+    with pytest.raises(ValueError, match="a DataFrame is needed, not dict"):
+        from_frame({"shop": ["a"]}, "shop", "stars", "model")
     with pytest.raises(ValueError, match=r"no column 'star' in the frame.*mean 'stars'"):
         from_frame(frame, "shop", "star", "model")
 
@@ -403,6 +428,7 @@ def test_a_frame_marks_unlabelled_rows_by_missing_labels():
         ({"f": [1j, 2, 3, 4]}, "f_l holds complex numbers"),
         ({"group_l": [["a"]]}, "group_l has shape"),
         ({"group_l": ["a", None, "b", "b"]}, "group_l is missing for item 1"),
+        ({"group_l": np.array(["2026", "NaT"] * 2, "M8[D]")}, "group_l is missing for item 1"),
     ],
 )
 def test_bad_items_are_one_clear_line(change, says):
@@ -429,6 +455,12 @@ def test_booleans_are_cast_with_a_note():
         (lambda p: estimate(p, "known"), r"needs the values: moments = Moments.known\("),
         (lambda p: estimate(p, names=["pass"]), "estimator = 'pass'.*did you mean 'pas'"),
         (lambda p: estimate(p, options=Options(omega=-1)), "omega = -1: it must be from 0"),
+        (lambda p: estimate(p, options=Options(omega="a")), "omega = 'a': it must be from 0"),
+        (lambda p: Options(eb_lambda=np.nan), "eb_lambda = nan: it must be a finite number"),
+        (lambda p: estimate(p.names), "problems is of type ndarray: make it with Problems.of"),
+        (lambda p: estimate(p).mse([1.0]), r"truth has shape \(1,\): it must be \(30,\)"),
+        (lambda p: Moments.known("a", 1.0, 1.0), "known moments must be numbers"),
+        (lambda p: Moments.known(np.ones((2, 2)), 1.0, 1.0), "give one number a problem"),
         (lambda p: estimate(p)["pt "], "estimator = 'pt '"),
         (lambda p: Moments.known([1.0], [1.0], [1.1]), "problem 0 are impossible: gamma"),
         (lambda p: Moments.known([-1.0], [1.0], [0.0]), "known sigma2 is -1 for problem 0"),
@@ -444,6 +476,7 @@ def test_bad_arguments_are_one_clear_line(problems, call, says):
 
 def test_impossible_moments_are_allowed_within_rounding():
     Moments.known([1.0], [1.0], [1.0 + 1e-10])
+    Moments.known([1e9], [1e9], [1e9 * (1 + 1e-12)])  # in other units too
 
 
 def test_one_label_a_problem_needs_pooled_moments_and_one_problem_no_average():
@@ -453,6 +486,8 @@ def test_one_label_a_problem_needs_pooled_moments_and_one_problem_no_average():
     alone = Problems.of(["a", "b"], [1.0, 2], [1.0, 2], ["a", "b"], [1.0, 2])
     with pytest.raises(ValueError, match="no problem has more than 1 labelled item"):
         estimate(alone)
+    known = Moments.known(1.0, 1.0, 0.5)
+    assert set(estimate(alone, known).found) == set(NAMES) - {"unipt", "unipas"}
     with pytest.raises(ValueError, match="shrink average learns from the other problems"):
         estimate(one(), names=["shrink_average"])
 

@@ -111,6 +111,8 @@ def test_moments_that_are_noisy_are_told(bench):
 def test_a_file_that_is_not_there_is_one_line(bench):
     bench.parameters.param.update(data="frame", file="nowhere.csv")
     assert "cannot read nowhere.csv" in bench.status.object
+    bench.measure_regret()  # synthetic problems need no file
+    assert "slope −1" in bench.pictures["Regret"].html
 
 
 def test_large_problems_wait_for_the_button(bench):

@@ -133,7 +133,7 @@ def test_claims_on_theory_follow_the_measurements(finished):
 
 def test_a_claim_of_the_paper_is_judged_only_on_its_data(finished, tmp_path):
     path = tmp_path / "galaxy_test_prediction.csv"
-    path.touch()
+    path.write_text("true_label,pred_label,WVT_BIN\n" + "3,4,1\n" * 3)
     p = study.Parameters(data="frame", file=str(path), frac=0.2)
     changed = replace(finished, parameters=p, main=outcome(pas=0.5))
     found = {c.id: c for c in findings.claims(changed)}
@@ -241,6 +241,13 @@ def test_a_table_of_the_user_is_studied(tmp_path):
     p = study.Parameters(**SMALL, data="frame", file=str(path))
     made = work.run(experiments.main_steps(p))
     assert made.problems == 12 and made.mean("pas") < made.mean("classical")
+
+
+def test_a_table_that_does_not_serve_is_told_before_the_run(tmp_path):
+    path = tmp_path / "mine.csv"
+    path.write_text("group,y,pred\na,1,2\n")
+    with pytest.raises(ParameterError, match=r"mine\.csv' does not serve: mine: no group has 3"):
+        study.Parameters(data="frame", file=str(path))
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from numbers import Integral
 from typing import Any, Self
 
 import numpy as np
@@ -76,7 +77,14 @@ class PAS(RegressorMixin, BaseEstimator):
         if known.all():
             return self._fit_labelled(y, groups)
         problems = Problems.of(groups[known], y[known], f[known], groups[~known], f[~known])
-        moments = self.moments if isinstance(self.moments, str) else Moments.known(*self.moments)
+        moments = self.moments
+        if not isinstance(moments, str | Moments):
+            if not hasattr(moments, "__len__") or len(moments) != 3:
+                raise ValueError(
+                    f"moments = {moments!r}: it must be a regime such as 'pooled_within', or "
+                    "(sigma2, tau2, gamma)"
+                )
+            moments = Moments.known(*moments)
         options = Options(omega=self.omega, official_search=self.official_search)
         found = estimate(problems, moments, [self.estimator], options)[self.estimator]
         self.groups_, self.theta_ = problems.names, found.theta
@@ -118,7 +126,8 @@ class PAS(RegressorMixin, BaseEstimator):
         if self.estimator not in NAMES:  # before the labels are looked at
             estimate(None, names=[self.estimator])
         columns = X.shape[1]
-        if isinstance(self.prediction, str) or not -columns <= self.prediction < columns:
+        number = isinstance(self.prediction, Integral)
+        if not number or not -columns <= self.prediction < columns:
             raise ValueError(
                 f"prediction = {self.prediction!r}: X has {columns} columns, so it must be a "
                 f"number from 0 to {columns - 1}"

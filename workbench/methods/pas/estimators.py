@@ -9,6 +9,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
+from numbers import Real
 
 import numpy as np
 
@@ -35,6 +36,7 @@ NAMES = {
 FEW_LABELS = 10  # below this the variance of a problem's own labels is too noisy to plug in
 PLUG_IN = ("pt", "shrink_classical", "shrink_average", "pas")
 NEED_TWO = ("shrink_average", "eb_ppi")  # problems
+NEED_OWN = ("unipt", "unipas")  # moments estimated from two labels in one problem at least
 
 
 @dataclass(frozen=True)
@@ -55,8 +57,10 @@ class Options:
     eb_lambda: float = 1.0
 
     def __post_init__(self) -> None:
-        if self.omega is not None and not self.omega >= 0:
-            raise ValueError(f"omega = {self.omega}: it must be from 0 to infinity")
+        if self.omega is not None and not (isinstance(self.omega, Real) and self.omega >= 0):
+            raise ValueError(f"omega = {self.omega!r}: it must be from 0 to infinity")
+        if not (isinstance(self.eb_lambda, Real) and np.isfinite(self.eb_lambda)):
+            raise ValueError(f"eb_lambda = {self.eb_lambda!r}: it must be a finite number")
 
 
 @dataclass(frozen=True)
@@ -64,8 +68,9 @@ class Estimate:
     """theta (m,) of one estimator, and how it came about.
 
     regime: of the second moments, empty if none are used. lam: power tuning (m,). start, target,
-    weight (m,): theta = weight start + (1 - weight) target. variance: of start, at least 1e-12;
-    floored: in how many problems it was not. curve: the risk estimate that chose omega.
+    weight (m,): theta = weight start + (1 - weight) target. variance: of start, 1e-12 where it came
+    out as 0 or less (not in UniPAS, which uses their mean alone); floored: in how many problems.
+    curve: the risk estimate that chose omega.
     """
 
     name: str
@@ -96,6 +101,11 @@ class Estimates:
     def mse(self, truth: np.ndarray) -> dict[str, float]:
         """The compound mean squared error of each against the truth (m,)."""
         truth = np.asarray(truth, float)
+        if truth.shape != (len(self.problems),):
+            raise ValueError(
+                f"truth has shape {truth.shape}: it must be ({len(self.problems)},), one entry a "
+                "problem"
+            )
         return {name: float(np.mean((e.theta - truth) ** 2)) for name, e in self.found.items()}
 
     def cautions(self) -> list[str]:
@@ -132,7 +142,7 @@ class Estimates:
 def estimate(
     problems: Problems,
     moments: str | Moments = "pooled_within",
-    names: Sequence[str] | None = None,
+    names: Sequence[str] | str | None = None,
     options: Options | None = None,
     warn: bool = True,
 ) -> Estimates:
@@ -143,10 +153,18 @@ def estimate(
     problems where an estimator needs them.
     """
     options = options or Options()
+    names = [names] if isinstance(names, str) else names
     for name in names or ():
         choice("estimator", name, NAMES)
+    if not isinstance(problems, Problems):
+        raise ValueError(
+            f"problems is of type {type(problems).__name__}: make it with Problems.of or from_frame"
+        )
     if names is None:
-        names = [n for n in NAMES if len(problems) > 1 or n not in NEED_TWO]
+        left_out = NEED_TWO if len(problems) < 2 else ()
+        if isinstance(moments, Moments) and problems.n.max() < 2:  # known: PAS needs no others
+            left_out = (*left_out, *NEED_OWN)
+        names = [n for n in NAMES if n not in left_out]
     for name in names:
         if name in NEED_TWO and len(problems) < 2:
             raise ValueError(
@@ -177,7 +195,8 @@ def _tuned(p: Problems, lam: np.ndarray) -> np.ndarray:
 
 
 def _floored(variance: np.ndarray) -> tuple[np.ndarray, int]:
-    return np.maximum(variance, FLOOR), int((variance <= 0).sum())
+    low = variance <= 0
+    return np.where(low, FLOOR, variance), int(low.sum())
 
 
 def _pt(p: Problems, moments: Moments, options: Options) -> Estimate:
@@ -256,7 +275,7 @@ def _unipas(p: Problems, moments: Moments, options: Options) -> Estimate:
     weight = np.full(len(p), 1 - pull)
     return Estimate(
         "unipas", _between(weight, start, p.z_tilde), own.regime, lam, start, p.z_tilde, weight,
-        None, variance, covariance, int((variance <= 0).sum()),
+        None, variance, covariance,
     )  # fmt: skip
 
 

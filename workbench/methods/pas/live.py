@@ -333,7 +333,9 @@ class Bench:
         """The regret for up to `regret_m` problems, synthetic data."""
         values = {"trials": min(self.parameters.trials, REGRET_TRIALS),
                   "regret_m": max(self.parameters.regret_m, 20)}  # fmt: skip
-        p = type(self.parameters)(**{**self.parameters.to_papermill(), **values})
+        # Whatever data the form has, its other values are those of synthetic problems.
+        given = self.parameters.to_papermill() | values | {"data": "nyt", "moments": "auto"}
+        p = type(self.parameters)(**given)
         self._start(lambda: regret_steps(p), self._take_regret)
 
     def _start(self, make: Callable[[], Any], take: Callable[[Any], None]) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from .problems import numbers, split_frame
+from .problems import group_array, numbers, split_frame
 from .ratings import Ratings, of_arrays
 
 COLUMNS = ("group", "y", "pred")  # of a CSV file
@@ -31,6 +31,7 @@ def read(path: str | Path) -> Ratings:
     if set(GALAXY_COLUMNS) <= set(frame.columns):
         return load_official(path)
     group, y, f, _, _ = split_frame(frame, *COLUMNS)
+    group = group_array(group, "group")
     group = group.astype(str) if group.dtype.kind == "O" else group
     return of_arrays(path.stem, group, numbers(y, "y", group), numbers(f, "pred", group))
 
@@ -70,8 +71,9 @@ def _galaxies(path: Path) -> Ratings:
     missing = [c for c in GALAXY_COLUMNS if c not in frame.columns]
     if missing:
         raise ValueError(f"{path} has no column {missing[0]}: it is not the official table")
-    y, f = (np.isin(frame[c].to_numpy(), SPIRAL).astype(float) for c in GALAXY_COLUMNS[:2])
-    return of_arrays("galaxy", frame["WVT_BIN"].to_numpy(), y, f)
+    bins = group_array(frame["WVT_BIN"], "WVT_BIN")
+    y, f = (np.isin(numbers(frame[c], c, bins), SPIRAL).astype(float) for c in GALAXY_COLUMNS[:2])
+    return of_arrays("galaxy", bins, y, f)
 
 
 def _reviews(path: Path) -> Ratings:
@@ -85,14 +87,16 @@ def _reviews(path: Path) -> Ratings:
     try:
         with h5py.File(path) as stored:
             for name in stored:
-                values = np.asarray(stored[name], float)
-                if values.ndim != 2 or len(values) < 2:
-                    raise ValueError(
-                        f"{path}: data set '{name}' has shape {values.shape}, not (2, items)"
-                    )
-                groups += [name] * values.shape[1]
-                columns.append(values[:2])
+                shape = getattr(stored[name], "shape", ())  # a folder has none
+                if len(shape) != 2 or shape[0] < 2:
+                    raise ValueError(f"{path}: data set '{name}' has shape {shape}, not (2, items)")
+                groups += [name] * shape[1]
+                columns.append(stored[name][:2])
     except OSError as error:
         raise ValueError(f"cannot read {path}: {str(error).splitlines()[0]}") from None
+    if not columns:
+        raise ValueError(f"{path} holds no data sets: it is not the official file")
     y, f = np.concatenate(columns, axis=1)
-    return of_arrays(path.stem, np.array(groups), y, f)
+    return of_arrays(
+        path.stem, np.array(groups), numbers(y, "rating", groups), numbers(f, "prediction", groups)
+    )

@@ -42,8 +42,14 @@ class Moments:
         Raises ValueError for negative variances and gamma^2 > sigma2 tau2.
         """
         try:
-            found = np.broadcast_arrays(*(np.atleast_1d(np.asarray(v, float))
-                                          for v in (sigma2, tau2, gamma)))  # fmt: skip
+            given = [np.atleast_1d(np.asarray(v, float)) for v in (sigma2, tau2, gamma)]
+        except (TypeError, ValueError):
+            raise ValueError("known moments must be numbers or arrays of numbers") from None
+        if max(v.ndim for v in given) > 1:
+            shapes = ", ".join(str(v.shape) for v in given)
+            raise ValueError(f"known moments have shapes {shapes}: give one number a problem")
+        try:
+            found = np.broadcast_arrays(*given)
         except ValueError:
             shapes = ", ".join(str(np.shape(v)) for v in (sigma2, tau2, gamma))
             raise ValueError(f"known moments have shapes {shapes}: give all the same") from None
@@ -56,7 +62,7 @@ class Moments:
                 raise ValueError(
                     f"known {name} is {values[bad[0]]:g} for problem {bad[0]}: it must be {allowed}"
                 )
-        bad = np.flatnonzero(g**2 > s * t + 1e-9)
+        bad = np.flatnonzero(g**2 > s * t * (1 + 1e-9) + 1e-9)  # relative too: units are any
         if len(bad):
             j = bad[0]
             raise ValueError(

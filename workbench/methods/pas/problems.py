@@ -107,7 +107,11 @@ def split_frame(df: Any, group: str, y: str, pred: str) -> tuple[np.ndarray, ...
     """The five arrays of `Problems.of` from the columns of a DataFrame."""
     from difflib import get_close_matches
 
+    if not hasattr(df, "columns"):
+        raise ValueError(f"a DataFrame is needed, not {type(df).__name__}: see Problems.of")
     for column in (group, y, pred):
+        if list(df.columns).count(column) > 1:
+            raise ValueError(f"column {column!r} is there more than once in the frame")
         if column not in df.columns:
             near = get_close_matches(str(column), [str(c) for c in df.columns], 1)
             hint = f"; did you mean {near[0]!r}?" if near else ""
@@ -135,9 +139,10 @@ def numbers(values: ArrayLike, name: str, groups: Sequence[Any] | np.ndarray) ->
         raise ValueError(
             f"{name} has shape {array.shape}: it must be ({len(groups)},), one entry an item"
         )
-    if array.dtype == bool:
+    objects = list(array) if array.dtype.kind == "O" else []
+    if array.dtype == bool or (objects and all(isinstance(v, bool | np.bool_) for v in objects)):
         warnings.warn(f"{name} is boolean: taken as 0 and 1", stacklevel=3)
-    words = array.dtype.kind == "O" and any(isinstance(v, str) for v in array)
+    words = any(isinstance(v, str) for v in objects)
     if words or array.dtype.kind in "USMmc":  # numbers written as text are a mistake too
         raise ValueError(f"{name} holds {_kind(array)}: it must hold numbers")
     try:
@@ -163,14 +168,25 @@ def group_array(values: ArrayLike, name: str) -> np.ndarray:
     array = np.asarray(values)
     if array.ndim != 1:
         raise ValueError(f"{name} has shape {array.shape}: it must be one-dimensional")
-    if array.dtype.kind == "f" and np.isnan(array).any():
-        raise ValueError(f"{name} is missing for item {np.flatnonzero(np.isnan(array))[0]}")
+    missing = np.zeros(len(array), bool)
+    if array.dtype.kind == "f":
+        missing = np.isnan(array)
+    elif array.dtype.kind in "mM":
+        missing = np.isnat(array)
+    elif array.dtype.kind == "O":
+        missing = np.array([_missing(v) for v in array], bool)
+    if missing.any():
+        raise ValueError(f"{name} is missing for item {np.argmax(missing)}")
     if array.dtype.kind == "O":
-        missing = [i for i, v in enumerate(array) if v is None or v != v]
-        if missing:
-            raise ValueError(f"{name} is missing for item {missing[0]}")
         array = array.astype(str) if all(isinstance(v, str) for v in array) else array
     return array
+
+
+def _missing(value: Any) -> bool:
+    try:
+        return value is None or bool(value != value)
+    except TypeError:  # pandas' NA has no truth value
+        return True
 
 
 def _coded(group_l: np.ndarray, group_u: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

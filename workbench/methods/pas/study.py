@@ -85,13 +85,15 @@ class Parameters(BaseParameters):
     # fmt: on
 
     def check(self) -> None:
-        """A file for frame, and moments that there are."""
+        """A file for frame that can be read, and moments that there are."""
         if self.data == "frame" and not self.file:
             raise ParameterError(
                 "data = 'frame' needs `file`, the path of a CSV file with columns group, y, pred"
             )
         if self.data == "frame" and not Path(self.file).exists():
             raise ParameterError(f"file = '{self.file}' is not there: give the path of a table")
+        if self.data == "frame":
+            self._read()
         if self.moments == "known" and self.data != "synthetic":
             raise ParameterError(
                 "moments = 'known' needs data = 'synthetic', since real data have no known ones: "
@@ -102,6 +104,14 @@ class Parameters(BaseParameters):
             raise ParameterError(
                 f"m (n + N) = {items:.1e} items of one draw do not fit: allowed are 2e7"
             )
+
+    def _read(self) -> None:
+        from .trials import setting_of
+
+        try:
+            setting_of(self).ratings()
+        except (ValueError, ImportError) as error:
+            raise ParameterError(f"file = '{self.file}' does not serve: {error}") from None
 
     @property
     def standard(self) -> bool:

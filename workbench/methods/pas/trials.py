@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import lru_cache
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -95,7 +96,9 @@ class Setting:
     def ratings(self) -> Ratings:
         """The labelled items that are split, for data that are not synthetic."""
         if self.data == "frame":
-            return _from_file(self.file, self.predictor, self.q, self.shift, self.seed)
+            path = Path(self.file)
+            changed = path.stat().st_mtime if path.exists() else 0.0
+            return _from_file(self.file, changed, self.predictor, self.q, self.shift, self.seed)
         return embedded(self.data, self.predictor, self.q, self.shift, self.seed)
 
     def draw(self, trial: int) -> Split:
@@ -150,7 +153,10 @@ class Split:
 
 
 @lru_cache(maxsize=8)
-def _from_file(path: str, predictor: str, q: float, shift: float, seed: int) -> Ratings:
+def _from_file(
+    path: str, changed: float, predictor: str, q: float, shift: float, seed: int
+) -> Ratings:
+    """`changed`, when the file was, only tells the cache that it is another one."""
     from .loaders import read
 
     ratings = read(path)
