@@ -178,6 +178,11 @@ def test_the_official_galaxies(tmp_path):
         stream.write("\n3,,1")
     with pytest.raises(ValueError, match="pred_label is nan for item 24"):
         loaders.load_official(tmp_path / "clone")
+    (folder / "galaxy_test_prediction.csv").write_text(
+        "true_label,pred_label,WVT_BIN\n" + "3,0.4,1\n" * 3
+    )
+    with pytest.raises(ValueError, match="pred_label holds other numbers than classes"):
+        loaders.load_official(tmp_path / "clone")
     (tmp_path / "empty").mkdir()
     with pytest.raises(ValueError, match="holds none: give the path of one official file"):
         loaders.load_official(tmp_path / "empty")

@@ -135,9 +135,12 @@ def test_a_claim_of_the_paper_is_judged_only_on_its_data(finished, tmp_path):
     path = tmp_path / "galaxy_test_prediction.csv"
     path.write_text("true_label,pred_label,WVT_BIN\n" + "3,4,1\n" * 3)
     p = study.Parameters(data="frame", file=str(path), frac=0.2)
-    changed = replace(finished, parameters=p, main=outcome(pas=0.5))
-    found = {c.id: c for c in findings.claims(changed)}
-    assert found["official_galaxy"].verdict == "holds"
+    found = {}
+    for problems, verdict in ((451, "not tested"), (102, "holds")):
+        main = replace(outcome(pas=0.5), problems=problems)
+        changed = replace(finished, parameters=p, main=main)
+        found = {c.id: c for c in findings.claims(changed)}
+        assert found["official_galaxy"].verdict == verdict
     assert found["official_base"].verdict == "not tested"
     assert findings.official_name("x/amazon_tuned.h5") == "tuned"
     assert findings.official_name("x/mine.csv") is None

@@ -40,7 +40,7 @@ class PAS(RegressorMixin, BaseEstimator):
     def __init__(
         self,
         estimator: str = "pas",
-        moments: str | tuple[ArrayLike, ArrayLike, ArrayLike] = "pooled_within",
+        moments: str | tuple[ArrayLike, ArrayLike, ArrayLike] | Moments = "pooled_within",
         prediction: int = 0,
         omega: float | None = None,
         official_search: bool = False,

@@ -72,7 +72,11 @@ def _galaxies(path: Path) -> Ratings:
     if missing:
         raise ValueError(f"{path} has no column {missing[0]}: it is not the official table")
     bins = group_array(frame["WVT_BIN"], "WVT_BIN")
-    y, f = (np.isin(numbers(frame[c], c, bins), SPIRAL).astype(float) for c in GALAXY_COLUMNS[:2])
+    classes = [numbers(frame[c], c, bins) for c in GALAXY_COLUMNS[:2]]
+    for name, values in zip(GALAXY_COLUMNS, classes, strict=False):
+        if (values != values.round()).any():
+            raise ValueError(f"{path}: {name} holds other numbers than classes, which are whole")
+    y, f = (np.isin(values, SPIRAL).astype(float) for values in classes)
     return of_arrays("galaxy", bins, y, f)
 
 
