@@ -87,6 +87,31 @@ def test_bad_settings_are_refused_in_one_line(settings, words):
         SparseGLMRegressor(**settings).fit(X, y)
 
 
+@pytest.mark.parametrize("size", [1e-200, 1e-15, 1e15, 1e150, 1e300])
+def test_units_do_not_matter(size):
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((40, 6))
+    y = X[:, 0] - 2 * X[:, 3] + 0.1 * rng.standard_normal(40)
+    plain, kind = SparseGLMRegressor(k=2).fit(X, y), SparseGLMClassifier(k=2).fit(X, y > 0)
+    columns = SparseGLMRegressor(k=2).fit(size * X, y)
+    response = SparseGLMRegressor(k=2).fit(X, size * y)
+    assert columns.support_.tolist() == response.support_.tolist() == [0, 3]
+    assert columns.predict(size * X) == pytest.approx(plain.predict(X), rel=1e-6)
+    assert response.predict(X) / size == pytest.approx(plain.predict(X), rel=1e-6)
+    other = SparseGLMClassifier(k=2).fit(size * X, y > 0)
+    assert other.decision_function(size * X) == pytest.approx(kind.decision_function(X), rel=1e-6)
+
+
+@pytest.mark.filterwarnings("ignore:X has 1 constant columns")
+def test_what_is_constant_is_not_used():
+    rng = np.random.default_rng(0)
+    X = np.c_[rng.standard_normal((40, 3)), np.full(40, 1e9 + 0.1)]
+    model = SparseGLMRegressor(k=4).fit(X, X[:, 0])
+    assert 3 not in model.support_ and model.coef_[3] == 0
+    flat = SparseGLMRegressor(k=2).fit(X, np.full(40, 1e9 + 0.1))
+    assert flat.support_.tolist() == [] and flat.predict(X) == pytest.approx(1e9 + 0.1)
+
+
 def test_wrong_shapes_are_refused_clearly():
     X, y = load_diabetes(return_X_y=True)
     with pytest.raises(ValueError, match="inconsistent numbers of samples"):

@@ -101,7 +101,10 @@ def test_a_limit_is_told_with_the_gap_and_go_on_continues():
 
 
 def test_what_is_wrong_is_said_on_the_page(tmp_path):
-    made = bench(data="npz", file=str(tmp_path / "absent.npz")).search
+    path = tmp_path / "mine.npz"
+    np.savez(path, X=np.random.default_rng(0).standard_normal((9, 4)), y=np.arange(9.0))
+    made = bench(data="npz", file=str(path)).search
+    path.unlink()
     made.start()
     assert "there is no file" in made.status.object and 'role="alert"' in made.status.object
 

@@ -38,6 +38,8 @@ def holed(value):
         ({"loss": "lineer"}, "loss = 'lineer'; allowed are .*; did you mean 'linear'"),
         ({"X": holed(np.nan)}, r"X has values that are NaN or infinite, first in columns \[2\]"),
         ({"X": holed(np.inf)}, "NaN or infinite"),
+        ({"X": 1e200 * X}, r"X has values beyond 1e\+100: standardize it first"),
+        ({"y": 1e200 * Y}, r"y has values beyond 1e\+100"),
         ({"X": X[:, 0]}, r"X has shape \(20,\): needed is \(n, p\)"),
         ({"X": X[:0], "y": Y[:0]}, "none empty"),
         ({"X": np.array([["a", "b"]] * 20)}, "X must hold numbers only"),
@@ -161,6 +163,28 @@ def test_own_data_find_their_loss(tmp_path):
         datasets.load("npz", file=str(tmp_path / "other.npz"))
     with pytest.raises(ValueError, match=r"needed are \(n, p\) and \(n,\)"):
         datasets.from_arrays(X, Y[:3])
+
+
+def test_files_that_are_no_tables_are_refused_in_one_line(tmp_path):
+    text, array, mixed = tmp_path / "text.npz", tmp_path / "array.npz", tmp_path / "mixed.npz"
+    text.write_text("X,y\n1,2\n")
+    with array.open("wb") as file:
+        np.save(file, X)
+    np.savez(mixed, X=np.array([["a", 1]] * 20, dtype=object), y=Y)
+    broken = tmp_path / "broken.npz"
+    np.savez(broken, X=X, y=Y)
+    broken.write_bytes(broken.read_bytes()[:400])
+    for path in (text, array, mixed, broken):
+        with pytest.raises(ValueError, match=r"is no \.npz file of numbers") as error:
+            datasets.load_npz(path)
+        assert "\n" not in str(error.value)
+
+
+def test_standardizing_leaves_zeros_of_what_is_constant():
+    made = datasets.standardize(
+        np.c_[np.full(37, 0.1), np.full(37, 1e9 + 0.1), 1e-15 * np.arange(37)]
+    )
+    assert not made[:, :2].any() and made[:, 2].std() == pytest.approx(1)
 
 
 def test_a_loss_that_does_not_fit_is_refused():

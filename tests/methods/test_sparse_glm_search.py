@@ -108,6 +108,26 @@ def test_limits_end_it_with_the_reason_and_an_honest_gap():
     assert filled.ending == "memory limit of 0.05 MB" and filled.nodes < 300
 
 
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [({"width": 0}, "width = 0 is not allowed: a whole number of at least 1"),
+     ({"child": 1.5}, "child = 1.5 is not allowed"), ({"gap": -0.1}, "gap = -0.1 is not allowed"),
+     ({"gap": float("nan")}, "gap = nan is not allowed: a number of at least 0"),
+     ({"time_limit": "1"}, "time_limit = '1' is not allowed"),
+     ({"node_max_iter": 0}, "node_max_iter = 0 is not allowed")],
+)  # fmt: skip
+def test_bad_options_are_refused_in_one_line(options, words):
+    with pytest.raises(ValueError, match=words):
+        solve(small(0), **options)
+
+
+@pytest.mark.filterwarnings("error")
+def test_any_gap_can_be_asked_for():
+    for gap in (0.0, 0.3, 1.0, 5.0):
+        found = solve(small(2), gap=gap)
+        assert found.gap <= max(gap, 1e-6)
+
+
 def test_it_stops_when_asked_goes_on_and_ends_as_without_a_stop():
     problem = table("breast_cancer", 5, 2.0, 1.0)
     whole = solve(problem)
@@ -241,6 +261,14 @@ def test_a_certificate_survives_its_file(proven, tmp_path):
     np.savez(tmp_path / "other.npz", a=1)
     with pytest.raises(ValueError, match="is no certificate"):
         Certificate.load(tmp_path / "other.npz")
+    whole = (tmp_path / "proof.npz").read_bytes()
+    (tmp_path / "broken.npz").write_bytes(whole[: len(whole) // 2])
+    (tmp_path / "text.npz").write_text("no proof")
+    for name in ("broken.npz", "text.npz"):
+        with pytest.raises(ValueError, match="is no certificate"):
+            Certificate.load(tmp_path / name)
+    with pytest.raises(ValueError, match="there is no file"):
+        Certificate.load(tmp_path / "absent.npz")
 
 
 def test_labels_zero_and_one_are_as_good(proven):
@@ -271,6 +299,7 @@ def forged(certificate, X, y):
     yield "a larger box", replace(certificate, M=certificate.M * 1.5), X, y
     yield "a smaller penalty", replace(certificate, lambda2=certificate.lambda2 / 2), X, y
     yield "more features", replace(certificate, k=certificate.k + 1), X, y
+    yield "another loss", replace(certificate, loss="hinge"), X, y
     yield "other labels", certificate, X, -y
     yield "other data", certificate, X[:, ::-1], y
     yield "fewer rows", certificate, X[1:], y[1:]

@@ -29,6 +29,7 @@ def made():
         ({"k": 31}, "k = 31: allowed are 1 to the 30 columns of breast_cancer"),
         ({"data": "synthetic", "p": 4}, "k = 5: allowed are 1 to the 4 columns of synthetic"),
         ({"data": "npz"}, "data = 'npz' needs file"),
+        ({"data": "npz", "file": "absent.npz"}, "file = 'absent.npz' does not serve: there is no"),
         ({"data": "diabetis"}, "did you mean 'diabetes"),
         ({"data": "diabetes2", "loss": "logistic"}, "diabetes2 has a continuous response"),
         ({"digits": [3, 3]}, r"digits = \[3, 3\]: two different ones are needed"),
@@ -41,6 +42,31 @@ def test_parameters_are_refused_in_one_line(values, words):
     with pytest.raises(ParameterError, match=words) as error:
         study.Parameters(**values)
     assert "\n" not in str(error.value)
+
+
+def test_own_files_are_read_before_the_run(tmp_path):
+    path, rng = tmp_path / "mine.npz", np.random.default_rng(0)
+    X, y = rng.standard_normal((20, 4)), rng.standard_normal(20)
+    for arrays, more, words in (
+        ({"X": X, "y": y[:3]}, {}, "needed are"),
+        ({"X": X, "y": y}, {"k": 9}, "k = 9 is not allowed: a whole number from 1 to the 4 col"),
+        ({"X": X, "y": np.ones(20)}, {"loss": "logistic"}, "one class only"),
+        ({"X": X * np.nan, "y": y}, {}, "NaN or infinite"),
+    ):
+        np.savez(path, **arrays)
+        with pytest.raises(ParameterError, match=words):
+            study.Parameters(**{"data": "npz", "file": str(path), "k": 2, **more})
+
+
+def test_synthetic_data_too_large_for_memory_are_refused_before_they_are_made(monkeypatch):
+    import psutil
+
+    class Full:
+        available = 1000
+
+    monkeypatch.setattr(psutil, "virtual_memory", Full)
+    with pytest.raises(ParameterError, match="n = 20000, p = 20000: X with 400,000,000 entries"):
+        study.Parameters(data="synthetic", n=20_000, p=20_000)
 
 
 def test_defaults_are_those_of_the_specification():

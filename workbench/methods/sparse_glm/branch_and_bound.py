@@ -11,6 +11,7 @@ import heapq
 import time
 from collections.abc import Iterable
 from dataclasses import dataclass
+from numbers import Integral, Real
 
 import numpy as np
 
@@ -107,6 +108,9 @@ class Search:
         restart: bool = True, momentum: bool = True, incumbent: object | None = None,
         node: Node = ROOT,
     ):  # fmt: skip
+        _check_numbers(gap=gap, time_limit=time_limit, max_nodes=max_nodes, memory_mb=memory_mb,
+                       tol=tol, node_tol=node_tol)  # fmt: skip
+        _check_counts(width=width, child=child, max_iter=max_iter, node_max_iter=node_max_iter)
         self.problem, self.refits = problem, Refits(problem)
         self.gap_wanted, self.time_limit, self.max_nodes = gap, time_limit, max_nodes
         self.memory_limit = memory_mb * 1e6
@@ -219,7 +223,7 @@ class Search:
 
     def _share(self) -> float:
         """How far it is, by the logarithm of the gap, as nobody knows how many nodes remain."""
-        if not 0 < self.gap < np.inf or self.gap_wanted <= 0:
+        if not 0 < self.gap < np.inf or not 0 < self.gap_wanted < 1:
             return 0.0
         return float(np.clip(np.log(self.gap) / np.log(self.gap_wanted), 0, 1))
 
@@ -381,6 +385,18 @@ class Search:
     def _note(self) -> None:
         open_nodes = len(self._heap) + (self._current is not None)
         self.history.append((self.seconds, self.upper, self.lower, open_nodes))
+
+
+def _check_numbers(**numbers: float) -> None:
+    for name, value in numbers.items():
+        if isinstance(value, bool) or not isinstance(value, Real) or not value >= 0:
+            raise ValueError(f"{name} = {value!r} is not allowed: a number of at least 0")
+
+
+def _check_counts(**counts: int) -> None:
+    for name, value in counts.items():
+        if isinstance(value, bool) or not isinstance(value, Integral) or value < 1:
+            raise ValueError(f"{name} = {value!r} is not allowed: a whole number of at least 1")
 
 
 def _sides(node: Node) -> tuple[tuple[int, ...], tuple[int, ...]]:

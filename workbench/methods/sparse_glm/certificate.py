@@ -8,6 +8,7 @@ float32 will do to store them: it costs tightness only.
 from __future__ import annotations
 
 import time
+import zipfile
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -71,7 +72,12 @@ class Certificate:
                 tuple(stored["support"].tolist()), stored["coefficients"],
                 float(stored["bounds"][1]), float(stored["bounds"][0]),
             )  # fmt: skip
-        except (KeyError, IndexError, AttributeError, TypeError) as error:
+        except FileNotFoundError:
+            raise ValueError(f"there is no file {path}") from None
+        except (
+            KeyError, IndexError, AttributeError, TypeError, ValueError, OSError,
+            zipfile.BadZipFile,
+        ) as error:  # fmt: skip
             raise ValueError(f"{path} is no certificate: {error}") from None
 
 
@@ -124,6 +130,8 @@ def verify(certificate: Certificate, X: ArrayLike, y: ArrayLike) -> Verification
 
 
 def _shape_problem(c: Certificate, X: np.ndarray, y: np.ndarray) -> str:
+    if c.loss not in ("linear", "logistic"):
+        return f"the loss '{c.loss}' is unknown"
     if X.ndim != 2 or y.shape != X.shape[:1]:
         return f"X of shape {X.shape} and y of shape {y.shape} do not belong together"
     if c.w.shape != (len(c.leaves), len(y)) or not np.isfinite(c.w).all():

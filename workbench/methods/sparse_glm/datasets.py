@@ -6,6 +6,7 @@ too. Nothing here touches the network; `loaders.py` has what comes from outside.
 
 from __future__ import annotations
 
+import zipfile
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -33,9 +34,21 @@ class Data:
 def standardize(X: ArrayLike) -> np.ndarray:
     """Columns with mean 0 and standard deviation 1; constant ones become 0."""
     X = np.asarray(X, float)
-    X = X - X.mean(0)
-    scale = X.std(0)
-    return X / np.where(scale > 0, scale, 1.0)
+    offset, scale = center_and_scale(X)
+    return (X - offset) / scale
+
+
+def center_and_scale(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Mean and standard deviation over the first axis, for numbers of any size.
+
+    What is constant but for rounding gets its first value and a positive scale.
+    """
+    # A power of two near the largest, so that squares neither overflow nor vanish.
+    size = np.ldexp(1.0, np.frexp(np.abs(values).max(0))[1] - 1)
+    unit = values / size
+    deviation = unit.std(0)
+    varies = deviation > 1e-12
+    return np.where(varies, size * unit.mean(0), values[0]), size * np.where(varies, deviation, 1.0)
 
 
 def from_arrays(
@@ -44,7 +57,7 @@ def from_arrays(
     """Own data, standardized; the loss is logistic for two labels -1/1 or 0/1, else linear."""
     names = tuple(str(column) for column in getattr(X, "columns", ()))
     X, y = np.asarray(X, float), np.asarray(y, float)
-    if X.ndim != 2 or y.shape != X.shape[:1]:
+    if X.ndim != 2 or y.shape != X.shape[:1] or 0 in X.shape:
         raise ValueError(f"X has shape {X.shape} and y {y.shape}: needed are (n, p) and (n,)")
     found = set(np.unique(y)) if np.isfinite(y).all() else {np.nan}
     two = found <= {-1.0, 1.0} or found <= {0.0, 1.0}
@@ -52,7 +65,7 @@ def from_arrays(
     if loss == "logistic" and two:
         y = np.where(y > 0, 1.0, -1.0)
     elif loss == "linear":
-        y = (y - y.mean()) / (y.std() or 1.0)
+        y = standardize(y)
     names = names or tuple(f"x{j}" for j in range(X.shape[1]))
     return Data(name, standardize(X), y, loss, names)
 
@@ -126,11 +139,12 @@ def load_npz(path: str | Path, loss: str | None = None) -> Data:
         raise ValueError(f"there is no file {path}")
     try:
         with np.load(path, allow_pickle=False) as file:
-            if not {"X", "y"} <= set(file.files):
-                raise ValueError(f"{path} holds {file.files}; needed are X and y")
-            return from_arrays(file["X"], file["y"], loss, path.stem)
-    except OSError as error:
-        raise ValueError(f"{path} is no .npz file: {error}") from None
+            arrays = {name: file[name] for name in file.files}
+    except (OSError, EOFError, ValueError, TypeError, AttributeError, zipfile.BadZipFile) as error:
+        raise ValueError(f"{path} is no .npz file of numbers: {error}") from None
+    if not {"X", "y"} <= set(arrays):
+        raise ValueError(f"{path} holds {list(arrays)}; needed are X and y")
+    return from_arrays(arrays["X"], arrays["y"], loss, path.stem)
 
 
 def load(

@@ -9,7 +9,6 @@ lambda2 and M act on that scale; `coef_` and `intercept_` are those of the data 
 from __future__ import annotations
 
 import warnings
-from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -18,6 +17,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from .branch_and_bound import solve
+from .datasets import center_and_scale
 from .problem import make_problem
 
 DEFAULT_K = 5
@@ -48,14 +48,7 @@ class _SparseGLM(BaseEstimator):
 
     def _solve(self, X: np.ndarray, y: np.ndarray) -> np.ndarray:
         """Coefficients of the columns as given; sets what is learned."""
-        for name, low in (("gap", 0.0), ("time_limit", 0.0), ("max_nodes", 1), ("width", 1),
-                          ("child", 1)):  # fmt: skip
-            value = getattr(self, name)
-            if not isinstance(value, Real) or isinstance(value, bool) or not value >= low:
-                raise ValueError(f"{name} = {value!r} is not allowed: a number of at least {low:g}")
-        self.offset_ = X.mean(0)
-        self.scale_ = X.std(0)
-        self.scale_[self.scale_ <= 1e-12 * np.maximum(1.0, np.abs(self.offset_))] = 1.0
+        self.offset_, self.scale_ = center_and_scale(X)
         k = min(DEFAULT_K, X.shape[1]) if self.k is None else self.k
         problem = make_problem(
             (X - self.offset_) / self.scale_, y, self._loss, k, self.lambda2, self.M
@@ -83,7 +76,7 @@ class SparseGLMRegressor(RegressorMixin, _SparseGLM):
     def fit(self, X: Any, y: Any) -> SparseGLMRegressor:
         """Fit to X (n, p) and y (n,)."""
         X, y = validate_data(self, X, y, y_numeric=True, dtype=np.float64)
-        mean, scale = y.mean(), y.std() or 1.0
+        mean, scale = center_and_scale(y)
         y = (y - mean) / scale
         self.coef_ = scale * self._solve(X, y - y.mean())
         self.intercept_ = float(mean - self.offset_ @ self.coef_)

@@ -25,6 +25,7 @@ from . import _engine as engine
 LOSSES = ("linear", "logistic")
 EXACT_EIGENVALUE = 800  # smaller side up to which the largest eigenvalue is computed exactly
 POWER_ITERATIONS, POWER_SAFETY = 60, 1.01
+LARGEST = 1e100  # size of a number whose products still are numbers
 PAIRS = 4_000  # columns up to which duplicates are looked for
 
 
@@ -148,11 +149,11 @@ def _matrix(X: ArrayLike) -> np.ndarray:
     import psutil
 
     if hasattr(X, "toarray"):
-        _fits(np.prod(X.shape), psutil.virtual_memory().available)
+        fits(np.prod(X.shape), psutil.virtual_memory().available)
         X = X.toarray()
     try:
         X = np.asarray(X)
-        _fits(X.size, psutil.virtual_memory().available)
+        fits(X.size, psutil.virtual_memory().available)
         X = np.ascontiguousarray(X, dtype=np.float64)
     except (TypeError, ValueError) as error:
         if "memory" in str(error):
@@ -163,10 +164,17 @@ def _matrix(X: ArrayLike) -> np.ndarray:
     if not np.isfinite(X).all():
         bad = np.flatnonzero(~np.isfinite(X).all(0))[:3].tolist()
         raise ValueError(f"X has values that are NaN or infinite, first in columns {bad}")
+    _not_huge("X", X)
     return X
 
 
-def _fits(entries: int, available: int) -> None:
+def _not_huge(name: str, values: np.ndarray) -> None:
+    if np.abs(values).max() > LARGEST:
+        raise ValueError(f"{name} has values beyond {LARGEST:g}: standardize it first")
+
+
+def fits(entries: int, available: int) -> None:
+    """ValueError in one line if X with so many entries needs more than the available bytes."""
     needed = 16 * int(entries)  # both orders, float64
     if needed > available:
         raise ValueError(
@@ -200,6 +208,7 @@ def _response(y: np.ndarray) -> np.ndarray:
         raise ValueError("y of the linear loss must hold numbers only") from None
     if not np.isfinite(y).all():
         raise ValueError("y has values that are NaN or infinite")
+    _not_huge("y", y)
     if abs(y.mean()) > 1e-6 * max(1e-12, np.abs(y).max()):
         warnings.warn(
             f"y is not centered (mean {y.mean():.3g}) and the model has no intercept: subtract "

@@ -126,7 +126,7 @@ class Parameters(BaseParameters):
     # fmt: on
 
     def check(self) -> None:
-        """The data npz needs its file, two different digits, synthetic data k columns."""
+        """The data npz needs a file that serves, two different digits, synthetic data k columns."""
         if self.data == "npz" and not self.file:
             raise ParameterError("data = 'npz' needs file = the path of an .npz with X and y")
         if self.digits[0] == self.digits[1]:
@@ -138,6 +138,26 @@ class Parameters(BaseParameters):
             )
         if self.loss == "logistic" and self.data.startswith("diabetes"):
             raise ParameterError(f"loss = 'logistic': {self.data} has a continuous response")
+        if self.data == "npz":
+            self._check_problem()
+        elif self.data == "synthetic" and self.n * self.p > 1e7:
+            self._check_memory()
+
+    def _check_problem(self) -> None:
+        try:
+            self.problem()
+        except ValueError as error:
+            raise ParameterError(f"file = '{self.file}' does not serve: {error}") from None
+
+    def _check_memory(self) -> None:
+        import psutil
+
+        from .problem import fits
+
+        try:
+            fits(self.n * self.p, psutil.virtual_memory().available)
+        except ValueError as error:
+            raise ParameterError(f"n = {self.n}, p = {self.p}: {error}") from None
 
     def problem(self) -> Problem:
         """The problem that they describe; ValueError in one line when a file does not fit."""
