@@ -106,12 +106,16 @@ def _run(
     answers: queue.SimpleQueue[Future] = queue.SimpleQueue()
     running: dict[Future, Point] = {}
     try:
-        for point in todo:
-            future = client.submit(
-                make_point, points.slug, point.parameters.to_papermill(), timeout_s, __version__,
-                key=f"{point.name}-{run}", retries=RETRIES, pure=False,
-            )  # fmt: skip
-            running[future] = point
+        # In one go and under one name: so the scheduler sees a crowd of equal tasks and gives each
+        # to a worker that is free.
+        futures = client.map(
+            make_point,
+            *zip(*((points.slug, p.parameters.to_papermill()) for p in todo), strict=True),
+            timeout_s=timeout_s, version=__version__,
+            key=[f"report-{point.name}-{run}" for point in todo], retries=RETRIES, pure=False,
+        )  # fmt: skip
+        running.update(zip(futures, todo, strict=True))
+        for future in futures:
             future.add_done_callback(answers.put)
         while running:
             with contextlib.suppress(queue.Empty):
@@ -252,7 +256,9 @@ def _cluster(workers: int, scheduler: Any) -> Iterator[Client]:
                 yield client
         return
     preload = [*dask.config.get("distributed.worker.preload", []), IGNORE_INTERRUPT]
+    one_each = {"distributed.scheduler.worker-saturation": 1.0}  # nothing waits at a busy worker
     with (
+        dask.config.set(one_each),
         LocalCluster(
             n_workers=workers,
             threads_per_worker=1,
