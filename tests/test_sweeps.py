@@ -31,8 +31,10 @@ with open(folder / "runs", "a") as runs:
     runs.write(f"{{temperature}} {{seed}} {{os.getpid()}} {{os.environ['OMP_NUM_THREADS']}}\\n")
 if temperature == 13 and not (folder / "mended").exists():
     raise ValueError("unlucky\\nsecond line")
-if temperature == 66 or (temperature == 67 and not (folder / "tried").exists()):
+if temperature == 67 and not (folder / "tried").exists():
     (folder / "tried").touch()
+    os.kill(os.getpid(), signal.SIGKILL)
+if temperature == 66:
     os.kill(os.getpid(), signal.SIGKILL)
 if temperature == 99:
     time.sleep(600)
