@@ -32,7 +32,7 @@ METHOD = Method(
 
 __getattr__, __dir__, __all__ = lazy.attach(
     __name__,
-    submodules=["exercises", "experiments", "study", "views"],
+    submodules=["closed_forms", "exercises", "experiments", "study", "views"],
     submod_attrs={
         "study": ["Parameters", "SoftBiasStudy", "run", "steps"],
         "polynomials": ["Fit", "fit", "least_squares"],

@@ -22,7 +22,8 @@ def number(
     inside = real and (low < value < high if open_ends else low <= value <= high)
     if not inside or not np.isfinite(value):
         allowed = f"{'between' if open_ends else 'from'} {low:g} {'and' if open_ends else 'to'} "
-        words = f"numbers {allowed}{high:g}" if np.isfinite(high) else f"numbers from {low:g}"
+        above = f"numbers {'above' if open_ends else 'from'} {low:g}"
+        words = f"numbers {allowed}{high:g}" if np.isfinite(high) else above
         raise ValueError(f"{name} = {value!r}; allowed are {words}{f' ({why})' if why else ''}")
     return float(value)
 

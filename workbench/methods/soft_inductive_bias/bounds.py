@@ -76,7 +76,7 @@ def binomial_tail(risk: float, complexity: float, n: int, delta: float) -> float
 
 
 def tail_root(mistakes: int, n: int, target: float) -> float:
-    """The p at which log Pr[Bin(n, p) <= mistakes] is `target`, for tails below what floats hold."""
+    """The p at which log Pr[Bin(n, p) <= mistakes] is `target`: tails below what floats hold."""
     # Terms more than 20,000 below the largest carry nothing at any n that is used here.
     k = np.arange(max(0, mistakes - 20_000), mistakes + 1)
     ways = gammaln(n + 1) - gammaln(k + 1) - gammaln(n - k + 1)

@@ -17,7 +17,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from workbench.steps import Steps, run
+from workbench.steps import Steps, part, run
 
 from . import _checks, bounds, networks
 from .networks import Trained
@@ -246,8 +246,6 @@ def compress_steps(
         logits = networks.forward(weights(theta, rows), X[rows], sizes)
         return networks.cross_entropy(logits, Y[rows])
 
-    from workbench.steps import part
-
     share = steps[0] / sum(steps)
     trained: Trained = yield from part(
         networks.train_steps(
@@ -296,14 +294,9 @@ def compress_steps(
     )  # fmt: skip
     found.bounds = [
         bounds.occam(float(e), found.n, bounds.complexity_of_code(float(k)), delta)
-        for e, k in zip(_exact_share(train, found.n), found.bits, strict=True)
+        for e, k in zip(train, found.bits, strict=True)
     ]
     return found
-
-
-def _exact_share(errors: np.ndarray, n: int) -> np.ndarray:
-    """Errors of single precision as mistakes over n."""
-    return np.rint(errors * n) / n
 
 
 def _partial(trained: Trained, width: int, d: int, levels: int, n: int) -> Compressed:

@@ -38,12 +38,16 @@ class Split:
     clean_y: np.ndarray
 
 
-def split(n_train: int, seed: int, corrupt: float = 0.0, n_test: int | None = None) -> Split:
+def split(
+    n_train: int, seed: int, corrupt: float = 0.0, n_test: int | None = None,
+    data: tuple[np.ndarray, np.ndarray] | None = None,
+) -> Split:  # fmt: skip
     """A random split; each training label is replaced by a uniform class with that probability.
 
     What is corrupted at one probability is corrupted at every larger one, with the same label.
+    data: other flat images in [0, 1] and their labels, ten classes; None for the digits.
     """
-    images, labels = load()
+    images, labels = load() if data is None else data
     n_train = _checks.count("n_train", n_train, 1, len(images) - 1)
     order = np.random.default_rng([seed, 1]).permutation(len(images))
     train = order[:n_train]

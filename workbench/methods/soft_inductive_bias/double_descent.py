@@ -53,7 +53,7 @@ class WeakFeatures:
 def weak_features(
     d: int, seeds: np.ndarray, n: int = N_WEAK, n_test: int = 500, alpha: float = ALPHA_WEAK
 ) -> WeakFeatures:
-    """y ~ N(0, 1), every feature y + N(0, 1); minimum-norm fit, relative test error |f - y| / |y|."""
+    """y ~ N(0, 1), every feature y + N(0, 1); minimum-norm fit, relative error |f - y| / |y|."""
     drawn = [_weak(int(seed), d, n, n_test) for seed in seeds]
     x, y, tx, ty = (np.stack(part) for part in zip(*drawn, strict=True))
     singular = np.linalg.svd(x, full_matrices=False)
@@ -107,9 +107,9 @@ class ReluFeatures:
         return effective_dimension(self.singular[1] ** 2, alpha * len(self.split.train_x))
 
 
-def relu_features(d: int, seed: int, n: int = 500) -> ReluFeatures:
+def relu_features(d: int, seed: int, n: int = 500, n_test: int | None = None) -> ReluFeatures:
     """relu(W x) / sqrt(d) of centered digits, W ~ N(0, (2/8)^2) and the same for every larger d."""
-    s = digits.split(n, seed)
+    s = digits.split(n, seed, n_test=n_test)
     mean = s.train_x.mean(0)
     largest = max(RELU_DIMENSIONS)
     d = _checks.count("d", d, 1, largest)

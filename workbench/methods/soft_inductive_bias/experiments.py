@@ -1,180 +1,39 @@
-"""The experiments A to H of the study, each a generator of steps that returns plain results.
+"""The experiments that train networks, and B: generators of steps that return plain results.
 
-What can be solved in closed form is stacked over seeds; what is trained runs as one batch of
-networks for all seeds and settings of an experiment. They measure; what the numbers mean for the
+What is trained runs as one batch of networks for all seeds and settings of an experiment; what has
+a closed form is in `closed_forms.py`. They measure; what the numbers mean for the
 claims is in `findings.py`, and how they look in `views.py`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from functools import partial
 
 import numpy as np
 import torch
-from threadpoolctl import threadpool_limits
 
 from workbench.parameters import Parameters
 from workbench.steps import Step, Steps, part
 
-from . import compression, digits, double_descent, networks, polynomials, posterior, processes
-from . import representation, symmetry
+from . import (
+    compression,
+    digits,
+    networks,
+    posterior,
+    processes,
+    representation,
+    symmetry,
+)
+from .closed_forms import single
 from .compression import Compressed
 from .dimension import network_dimension
 
-INSIDE = 0.95  # test points of A lie within; beyond, at the edge, order-dependent fits err more
-HARD_ORDERS = (2, 3, 12, 29, 150)
-EVIDENCE_ORDERS = (1, 2, 3, 5, 10, 20, 30, 50, 75, 100, 150, 200, 250, 300)
-TRUTHS = ("quadratic", "order 15", "cosine")
-SIZES = (8, 16, 32, 64, 128)  # examples in A2
-CHOICES = tuple((g, a) for g in (1.0, 1.3, 2.0, 4.0, 10.0) for a in (0.1, 1.0, 10.0))
 FULL_DIGITS, C3_DIGITS, LABEL_DIGITS = 1437, 400, 1200
-SOFT_RIDGE = 0.02
 MLP_WIDTH = 512
 
 
-def single(function, *arguments, **options):
-    """Call a function whose linear algebra uses one thread: as fast here, and it repeats."""
-    with threadpool_limits(1):
-        return function(*arguments, **options)
-
-
-# A: polynomials ----------------------------------------------------------------------------------
-
-
-@dataclass
-class Polynomials:
-    """Errors of each model, (draws,) each: test RMSE on two structures, train RMSE on noise.
-
-    edge: median test RMSE on the whole of [-1, 1]. evidence: gamma -> mean log marginal likelihood
-    over EVIDENCE_ORDERS on complex data. hard: order -> the same errors for orders 0 to 12.
-    """
-
-    errors: dict[str, dict[str, np.ndarray]]
-    edge: dict[str, dict[str, float]]
-    evidence: dict[float, np.ndarray] = field(default_factory=dict)
-    hard: dict[int, dict[str, np.ndarray]] = field(default_factory=dict)
-
-
-def soft_name(gamma: float, order: int, basis: str = "chebyshev") -> str:
-    """What a fit with order-dependent penalties is called in tables."""
-    ending = "" if basis == "chebyshev" else f", {basis}"
-    return f"order {order}, γ = {gamma:g}{ending}"
-
-
-def hard_name(order: int) -> str:
-    """What plain least squares is called in tables."""
-    return f"least squares, order {order}"
-
-
-def polynomial_errors(model, x: np.ndarray, labels: dict[str, np.ndarray]) -> tuple[dict, dict]:
-    """Errors of `model(x, y)` on each kind of labels, inside, and up to the edge of [-1, 1]."""
-    errors, edge = {}, {}
-    inside, whole = np.linspace(-INSIDE, INSIDE, 400), np.linspace(-1, 1, 421)
-    for kind, y in labels.items():
-        fitted = model(x, y)
-        if kind == "noise":
-            errors[kind] = np.sqrt(((fitted.predict(x) - y) ** 2).mean(0))
-            continue
-        for points, store in ((inside, errors), (whole, edge)):
-            truth = polynomials.structure(kind, points)[:, None]
-            store[kind] = np.sqrt(((fitted.predict(points) - truth) ** 2).mean(0))
-        edge[kind] = float(np.median(edge[kind]))
-    return errors, edge
-
-
-def polynomial_steps(p: Parameters) -> Steps[Polynomials]:
-    """A and A3: all draws of labels are columns of one system, since x is a fixed grid."""
-    x = np.linspace(-1, 1, p.n_points)
-    rng = np.random.default_rng([p.seed, 9])
-    labels = {kind: polynomials.draw(kind, x, rng, p.draws) for kind in polynomials.KINDS}
-    soft = [(p.gamma, p.order, p.basis), *((g, 150, "chebyshev") for g in (1.1, 1.05, 1.2, 1.0)),
-            (1.1, 150, "legendre"), (1.1, 150, "monomial")]  # fmt: skip
-    models = {
-        soft_name(g, J, basis): partial(
-            polynomials.fit, order=J, gamma=g, sigma2=p.sigma2, basis=basis
-        )
-        for g, J, basis in dict.fromkeys(soft)
-    }
-    for order in HARD_ORDERS:
-        models[hard_name(order)] = partial(polynomials.least_squares, order=order)
-    found = Polynomials({}, {})
-    for i, (name, model) in enumerate(models.items()):
-        found.errors[name], found.edge[name] = single(polynomial_errors, model, x, labels)
-        yield Step((i + 1) / (len(models) + 2), name, found)
-    for order in range(13):
-        model = partial(polynomials.least_squares, order=order)
-        found.hard[order] = single(polynomial_errors, model, x, labels)[0]
-    for gamma in (1.0, 1.1):
-        found.evidence[gamma] = np.array([
-            single(polynomials.fit, x, labels["complex"], J, gamma, p.sigma2).evidence.mean()
-            for J in EVIDENCE_ORDERS
-        ])  # fmt: skip
-    yield Step(1.0, "evidence", found)
-    return found
-
-
-@dataclass
-class SampleEfficiency:
-    """A2: RMSE (seeds,) by truth, number of examples and model."""
-
-    rmse: dict[tuple[str, int, str], np.ndarray]
-
-    def median(self, truth: str, n: int, model: str) -> float:
-        """Median over seeds."""
-        return float(np.median(self.rmse[truth, n, model]))
-
-
-MODELS_A2 = ("order 2", "order 15", "soft 15", "soft 100")
-
-
-def efficiency_steps(p: Parameters, seeds: int) -> Steps[SampleEfficiency]:
-    """A2: x uniform on [-1, 1], noise 0.2; gamma and amplitude of the soft ones by evidence."""
-    found = SampleEfficiency({})
-    cells = [(t, n) for t in TRUTHS for n in SIZES]
-    test = np.linspace(-1, 1, 400)
-    for i, (truth, n) in enumerate(cells):
-        rows = [_efficiency(truth, n, [p.seed, s], test, p.basis) for s in range(seeds)]
-        for model in MODELS_A2:
-            found.rmse[truth, n, model] = np.array([row[model] for row in rows])
-        yield Step((i + 1) / len(cells), f"{truth}, {n} examples", found)
-    return found
-
-
-def _efficiency(
-    truth: str, n: int, seed: list[int], test: np.ndarray, basis: str
-) -> dict[str, float]:
-    rng = np.random.default_rng([*seed, 10])
-    degree = {"quadratic": 2, "order 15": 15}.get(truth)
-    if degree:
-        spread = np.ones(3) if degree == 2 else 0.8 ** np.arange(16)
-        weights = spread * rng.standard_normal(degree + 1)
-
-        def f(x: np.ndarray) -> np.ndarray:
-            return np.polynomial.legendre.legval(x, weights)
-    else:
-
-        def f(x: np.ndarray) -> np.ndarray:
-            return np.cos(1.5 * np.pi * x)
-
-    x = rng.uniform(-1, 1, n)
-    y = f(x) + 0.2 * rng.standard_normal(n)
-    with threadpool_limits(1):
-        guesses = {
-            f"order {J}": polynomials.least_squares(x, y, J, "legendre").predict(test)
-            for J in (2, 15)
-        }
-        for J in (15, 100):
-            tried = [
-                polynomials.fit(x, y, J, g, 0.04, basis, amplitude=a) for g, a in CHOICES
-            ]  # fmt: skip
-            best = max(tried, key=lambda fitted: fitted.evidence)
-            guesses[f"soft {J}"] = best.predict(test)
-    return {k: float(np.sqrt(((g - f(test)) ** 2).mean())) for k, g in guesses.items()}
-
-
-# B: random labels ----------------------------------------------------------------------------------
+# B: random labels -------------------------------------------------------------------------------
 
 
 @dataclass
@@ -257,63 +116,7 @@ def supervised(X: torch.Tensor, Y: torch.Tensor, sizes: Sequence[int]) -> networ
     return loss
 
 
-# C: double descent ---------------------------------------------------------------------------------
-
-
-@dataclass
-class Weak:
-    """C1: one result for each number of features."""
-
-    rows: list[double_descent.WeakFeatures]
-    n: int = double_descent.N_WEAK
-
-    @property
-    def d(self) -> np.ndarray:
-        """Numbers of features."""
-        return np.array([row.d for row in self.rows])
-
-    def of(self, name: str) -> np.ndarray:
-        """Mean over seeds of test, train, dimension or undetermined, for each d."""
-        return np.array([getattr(row, name).mean() for row in self.rows])
-
-
-def weak_steps(p: Parameters) -> Steps[Weak]:
-    """C1: weak features of one signal."""
-    seeds = p.seed + np.arange(max(p.draws // 5, 2))
-    found = Weak([])
-    for i, d in enumerate(double_descent.WEAK_DIMENSIONS):
-        found.rows.append(single(double_descent.weak_features, d, seeds))
-        yield Step((i + 1) / len(double_descent.WEAK_DIMENSIONS), f"{d} features", found)
-    return found
-
-
-@dataclass
-class Relu:
-    """C2: errors by ridge, (seeds, d) each, and N_eff; d that has not run is nan."""
-
-    d: np.ndarray
-    n: int
-    train: dict[float, np.ndarray]
-    test: dict[float, np.ndarray]
-    dimension: np.ndarray
-
-
-def relu_steps(p: Parameters) -> Steps[Relu]:
-    """C2: random ReLU features of digits with noisy labels, ridge 0, the chosen one, and 0.02."""
-    d = np.array(sorted(p.d_grid))
-    ridges = tuple(dict.fromkeys((0.0, p.ridge, SOFT_RIDGE)))
-    shape = (p.seeds, len(d))
-    found = Relu(d, p.n, *({r: np.full(shape, np.nan) for r in ridges} for _ in range(2)),
-                 np.full(shape, np.nan))  # fmt: skip
-    cells = [(i, j) for j in range(len(d)) for i in range(p.seeds)]
-    for k, (i, j) in enumerate(cells):
-        made = single(double_descent.relu_features, int(d[j]), p.seed + i, p.n)
-        for ridge in ridges:
-            errors = single(made.errors, ridge, p.label_noise)
-            found.train[ridge][i, j], found.test[ridge][i, j] = errors
-        found.dimension[i, j] = made.dimension()
-        yield Step((k + 1) / len(cells), f"{d[j]} features", found)
-    return found
+# C: double descent ------------------------------------------------------------------------------
 
 
 @dataclass
@@ -334,11 +137,14 @@ class Widths:
 
 def width_steps(
     widths: Sequence[int], seeds: Sequence[int], label_noise: float, alpha: float,
-    check: bool = False, steps: int = 3000,
+    check: bool = False, steps: int = 3000, data: tuple[np.ndarray, np.ndarray] | None = None,
 ) -> Steps[Widths]:  # fmt: skip
-    """C3: all widths of a similar size and all seeds in one batch; pixels centered (ours)."""
+    """C3: all widths of a similar size and all seeds in one batch; pixels centered (ours).
+
+    data: other images than the digits, as `digits.split` takes them.
+    """
     widths = sorted(set(widths))
-    splits = [digits.split(C3_DIGITS, seed, label_noise) for seed in seeds]
+    splits = [digits.split(C3_DIGITS, seed, label_noise, data=data) for seed in seeds]
     means = [s.train_x.mean(0) for s in splits]
     X, Y, T, TY = stacked(splits)
     center = networks.tensor(np.stack(means))[:, None]
@@ -349,7 +155,7 @@ def width_steps(
     done = 0.0
     for group in networks.in_groups(widths):
         own = [widths[i] for i in group]
-        sizes = (64, max(own), digits.CLASSES)
+        sizes = (X.shape[-1], max(own), digits.CLASSES)
         cells = [(i, k) for i in group for k in range(len(seeds))]
         which = torch.tensor([k for _, k in cells])
         start = networks.initial(sizes, [seeds[k] for _, k in cells], [widths[i] for i, _ in cells])
@@ -394,34 +200,7 @@ def _keep_curves(found: Widths, trained: networks.Trained, cells: list[tuple[int
         found.curves[int(found.widths[i])] = [(s, v[rows]) for s, v in trained.curves]
 
 
-@dataclass
-class Exact:
-    """C4: simulated squared distances (draws,) and the exact expectation, by d."""
-
-    n: int
-    sigma: float
-    draws: dict[int, np.ndarray]
-    exact: dict[int, float]
-
-    def z(self) -> np.ndarray:
-        """Differences of the means in standard errors."""
-        return np.array([
-            (v.mean() - self.exact[d]) / (v.std(ddof=1) / len(v) ** 0.5)
-            for d, v in self.draws.items()
-        ])  # fmt: skip
-
-
-def exact_steps(p: Parameters, draws: int = 400) -> Steps[Exact]:
-    """C4: an isotropic design, against the closed form."""
-    found = Exact(50, 0.5, {}, {})
-    for i, d in enumerate(double_descent.EXACT_DIMENSIONS):
-        found.draws[d] = single(double_descent.simulated_error, 50, d, 0.5, draws, p.seed)
-        found.exact[d] = double_descent.exact_error(50, d, 0.5)
-        yield Step((i + 1) / len(double_descent.EXACT_DIMENSIONS), f"{d} features", found)
-    return found
-
-
-# D: bounds -----------------------------------------------------------------------------------------
+# D: bounds --------------------------------------------------------------------------------------
 
 
 def compressed_steps(
@@ -497,41 +276,7 @@ def validity_steps(p: Parameters, datasets: int = 3000) -> Steps[posterior.Valid
     return posterior.validity(datasets, delta=p.delta, seed=p.seed)
 
 
-# E to H ----------------------------------------------------------------------------------------------
-
-
-@dataclass
-class Symmetry:
-    """E: test accuracies (seeds,) and chosen r by task and number of examples."""
-
-    rows: dict[tuple[str, int], list[processes.Choice]]
-
-    def of(self, task: str, n: int, name: str) -> np.ndarray:
-        """hard, none, soft or r of each seed."""
-        return np.array([getattr(c, name) for c in self.rows[task, n]])
-
-
-def symmetric_choice(task: str, n: int, seed: int, group: str = "C4") -> processes.Choice:
-    """One task, one seed: kernels, and what the evidence chooses."""
-    s = digits.task(task, n, seed)
-    maps = digits.permutations(group)
-    pairs = [
-        (processes.invariant_kernel(x, s.train_x, maps),
-         processes.rbf(x, s.train_x, processes.SYMMETRY_LENGTH))
-        for x in (s.train_x, s.test_x)
-    ]  # fmt: skip
-    return processes.choose_symmetry(*pairs, digits.centered_one_hot(s.train_y), s.test_y)
-
-
-def symmetry_steps(p: Parameters) -> Steps[Symmetry]:
-    """E: three tasks, hard, no and soft symmetry, r by evidence."""
-    seeds = max(p.draws // 5, 2)
-    cells = [(t, n, s) for n in p.n_train for t in digits.TASKS for s in range(seeds)]
-    found = Symmetry({(t, n): [] for n in p.n_train for t in digits.TASKS})
-    for i, (t, n, s) in enumerate(cells):
-        found.rows[t, n].append(single(symmetric_choice, t, n, p.seed + s, p.group))
-        yield Step((i + 1) / len(cells), f"{t}, {n} examples", found)
-    return found
+# E to H -----------------------------------------------------------------------------------------
 
 
 def pathway_steps(p: Parameters) -> Steps[symmetry.PathwayNetworks]:
@@ -570,14 +315,3 @@ def connected_steps(p: Parameters) -> Steps[dict[int, representation.Paths]]:
 def universal_steps(p: Parameters) -> Steps[representation.Universal]:
     """H: one setting, three data sets."""
     return (yield from representation.universal_steps(p.seed))
-
-
-def spearman(a: Sequence[float], b: Sequence[float]) -> float:
-    """Rank correlation of two sequences without ties."""
-    ranks = [np.argsort(np.argsort(v)) for v in (a, b)]
-    return float(np.corrcoef(*ranks)[0, 1])
-
-
-def pairs_of(values: Sequence) -> Iterator[tuple]:
-    """Neighbors of a sequence."""
-    return zip(values[:-1], values[1:], strict=True)

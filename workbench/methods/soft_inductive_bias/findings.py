@@ -16,8 +16,7 @@ import numpy as np
 from workbench.claims import Claim, Claims, judge
 
 from . import bounds
-from .digits import TASKS
-from .experiments import (
+from .closed_forms import (
     EVIDENCE_ORDERS,
     SIZES,
     SOFT_RIDGE,
@@ -27,6 +26,7 @@ from .experiments import (
     soft_name,
     spearman,
 )
+from .digits import TASKS
 
 if TYPE_CHECKING:
     from .compression import Compressed

@@ -8,6 +8,7 @@ depend on what it is trained with. Those that reach the wanted loss leave the ba
 
 from __future__ import annotations
 
+import itertools
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -26,13 +27,13 @@ SHARE_S = 0.1  # least seconds between two reports of progress
 
 def count(sizes: Sequence[int]) -> int:
     """Number D of parameters of layers of these sizes."""
-    return sum((i + 1) * o for i, o in zip(sizes[:-1], sizes[1:], strict=True))
+    return sum((i + 1) * o for i, o in itertools.pairwise(sizes))
 
 
 def unflatten(w: Tensor, sizes: Sequence[int]) -> list[tuple[Tensor, Tensor]]:
     """Views of w (B, D) as layers: weights (B, in, out) and biases (B, 1, out)."""
     layers, at, B = [], 0, w.shape[0]
-    for i, o in zip(sizes[:-1], sizes[1:], strict=True):
+    for i, o in itertools.pairwise(sizes):
         weight = w[:, at : at + i * o].view(B, i, o)
         bias = w[:, at + i * o : at + (i + 1) * o].view(B, 1, o)
         layers.append((weight, bias))
@@ -82,7 +83,8 @@ def cross_entropy(logits: Tensor, labels: Tensor) -> Tensor:
 def errors(w: Tensor, x: Tensor, labels: Tensor, sizes: Sequence[int]) -> np.ndarray:
     """Share of mistakes of each network, (B,)."""
     with torch.no_grad():
-        return (forward(w, x, sizes).argmax(-1) != labels).float().mean(1).numpy()
+        wrong = forward(w, x, sizes).argmax(-1) != labels
+    return wrong.sum(1).numpy() / labels.shape[-1]
 
 
 @dataclass
@@ -164,10 +166,10 @@ def train_steps(
     return found
 
 
-def in_groups(widths: Sequence[int], limits: Sequence[int] = (8, 32, 64, 128)) -> Iterator[list]:
+def in_groups(widths: Sequence[int], limits: Sequence[int] = (32, 64, 128)) -> Iterator[list]:
     """Indices of networks of similar width, which share a padded batch."""
     edges = [0, *limits, 10**9]
-    for low, high in zip(edges[:-1], edges[1:], strict=True):
+    for low, high in itertools.pairwise(edges):
         group = [i for i, width in enumerate(widths) if low < width <= high]
         if group:
             yield group

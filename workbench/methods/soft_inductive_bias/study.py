@@ -24,6 +24,7 @@ from workbench.parameters import Parameters as BaseParameters
 from workbench.steps import Step, Steps, part
 
 if TYPE_CHECKING:
+    from . import closed_forms as c
     from . import experiments as e
     from .compression import Compressed
     from .posterior import Gibbs, Validity
@@ -87,6 +88,8 @@ class Parameters(BaseParameters):
         doc="Hidden units of the network that is compressed, 0 is softmax regression")
     delta = Number(0.05, bounds=(0.001, 0.999), softbounds=(0.001, 0.5), group="D bounds",
         doc="Probability with which a bound may be wrong")
+    bound_rho = Numbers([0.0, 1.0], each=(0, 1), group="D bounds",
+        doc="Shares of random labels at which its bound is measured")
     bound_widths = Integers([0, 64], each=(0, 1024), group="D bounds",
         doc="Widths whose bounds are compared")
     bound_d = Integers([100], each=(10, 400), group="D bounds",
@@ -128,6 +131,7 @@ class Parameters(BaseParameters):
             "widths": [2, 3, 4, 5, 6, 7, 8, 10, 12, 16, 24, 32, 64, 128, 256, 512],
             "bound_widths": [0, 16, 64, 256], "bound_d": [50, 100], "path_widths": [64, 8, 0],
             "mlp_rho": [0.0, 0.25, 0.5, 0.75, 1.0],
+            "bound_rho": [0.0, 0.25, 0.5, 0.75, 1.0],
         },
     }
     # fmt: on
@@ -153,18 +157,18 @@ class Parameters(BaseParameters):
 class SoftBiasStudy(results.Study):
     """What a run leaves: one result per experiment (None while it has not run), and the claims."""
 
-    polynomials: e.Polynomials | None = None
-    efficiency: e.SampleEfficiency | None = None
+    polynomials: c.Polynomials | None = None
+    efficiency: c.SampleEfficiency | None = None
     labels: e.RandomLabels | None = None
-    weak: e.Weak | None = None
-    exact: e.Exact | None = None
-    relu: e.Relu | None = None
+    weak: c.Weak | None = None
+    exact: c.Exact | None = None
+    relu: c.Relu | None = None
     widths: e.Widths | None = None
     compression: dict[tuple[int, int], Compressed] | None = None
     corrupted: e.Corrupted | None = None
     posterior: Gibbs | None = None
     validity: Validity | None = None
-    symmetry: e.Symmetry | None = None
+    symmetry: c.Symmetry | None = None
     pathways: PathwayNetworks | None = None
     learned: dict[int, Learned] | None = None
     connected: dict[int, Paths] | None = None
@@ -208,6 +212,7 @@ def steps(p: Parameters) -> Steps[SoftBiasStudy]:
 
 def _plan(p: Parameters) -> list[tuple[str, float, Any]]:
     """The experiments to run: name in the study, rough seconds of one core, generator of steps."""
+    from . import closed_forms as c
     from . import experiments as e
 
     mlp_rho = sorted(p.mlp_rho)
@@ -215,20 +220,21 @@ def _plan(p: Parameters) -> list[tuple[str, float, Any]]:
     seeds = [p.seed + i for i in range(p.networks)]
     check = p.networks >= 3
     every = [
-        ("polynomials", 1, lambda: e.polynomial_steps(p)),
-        ("efficiency", 0.2 * p.efficiency_draws, lambda: e.efficiency_steps(p, p.efficiency_draws)),
+        ("polynomials", 1, lambda: c.polynomial_steps(p)),
+        ("efficiency", 0.2 * p.efficiency_draws, lambda: c.efficiency_steps(p, p.efficiency_draws)),
         ("labels", 0.6 * p.seeds + 4 * len(mlp_rho) * p.networks,
          lambda: e.label_steps(p, mlp_rho)),
-        ("weak", p.draws / 25, lambda: e.weak_steps(p)),
-        ("exact", 1, lambda: e.exact_steps(p)),
-        ("relu", 2.5 * p.seeds, lambda: e.relu_steps(p)),
+        ("weak", p.draws / 25, lambda: c.weak_steps(p)),
+        ("exact", 1, lambda: c.exact_steps(p)),
+        ("relu", 2.5 * p.seeds, lambda: c.relu_steps(p)),
         ("widths", 2.5 * len(p.widths) * p.networks,
          lambda: e.width_steps(p.widths, seeds, p.label_noise, p.alpha, check)),
         ("compression", compressed * p.networks, lambda: e.compression_steps(p)),
-        ("corrupted", 5 * len(p.rho) * p.networks, lambda: e.corrupted_steps(p, p.rho)),
+        ("corrupted", 5 * len(p.bound_rho) * p.networks,
+         lambda: e.corrupted_steps(p, p.bound_rho)),
         ("posterior", 15, lambda: e.posterior_steps(p)),
         ("validity", 1, lambda: e.validity_steps(p)),
-        ("symmetry", p.draws / 12 * len(p.n_train), lambda: e.symmetry_steps(p)),
+        ("symmetry", p.draws / 12 * len(p.n_train), lambda: c.symmetry_steps(p)),
         ("pathways", 40 * p.networks, lambda: e.pathway_steps(p)),
         ("learned", 10 * p.seeds, lambda: e.learned_steps(p)),
         ("connected", 4 * len(p.path_widths) * p.networks, lambda: e.connected_steps(p)),
