@@ -11,20 +11,6 @@ from workbench.exercises import Exercise
 from . import bounds, closed_forms, digits, double_descent
 
 
-def _kernel(answer) -> None:
-    rng = np.random.default_rng(0)
-    phi = rng.standard_normal((6, 40))
-    variances = 1.3 ** -np.arange(40.0)
-    y = rng.standard_normal(6)
-    wanted = np.linalg.solve(phi.T @ phi / 0.1 + np.diag(1 / variances), phi.T @ y / 0.1)
-    given = np.asarray(answer(phi, variances, y, 0.1), float)
-    assert given.shape == (40,), f"one weight a feature: shape (40,), not {given.shape}"
-    assert np.allclose(given, wanted, atol=1e-8), "these are not the weights of the penalized fit"
-    # One hundred times as many features: a d x d system would be slow, and singular in effect.
-    wide = rng.standard_normal((6, 4000))
-    assert np.asarray(answer(wide, np.ones(4000), y, 0.1)).shape == (4000,)
-
-
 @lru_cache(maxsize=64)
 def _worst(gamma: float, seed: int) -> float:
     found = closed_forms.refit(150, gamma, 1e-6, "chebyshev", 30, seed, scattered=True)
@@ -82,11 +68,6 @@ def _ridge(answer) -> None:
     assert errors[0] < 0.2, f"the ridge is so large that the error is {errors[0]:.2f}"
 
 
-dual_weights = Exercise(
-    "The dual form",
-    _kernel,
-    "K = (phi * variances) @ phi.T is 6 x 6; w = variances * (phi.T @ solve(K + sigma2 I, y)).",
-)
 broken = Exercise(
     "Break benign overfitting",
     _broken,

@@ -337,7 +337,8 @@ class Bench:
         if p.ridge:
             rows = np.array([single(f.errors, p.ridge, p.label_noise) for f in self.features])
         left_open = np.minimum(p.n, d) - dimension
-        self.pictures["descent"].html = str(drawings.descent(d, *rows.T, left_open, p.n, plain[:, 1] if p.ridge else None))  # fmt: skip
+        without = plain[:, 1] if p.ridge else None
+        self.pictures["descent"].html = str(drawings.descent(d, *rows.T, left_open, p.n, without))
 
     def draw_bounds(self) -> None:
         """The three bounds at the numbers of the calculator, among the runs."""

@@ -126,8 +126,8 @@ def label_charts(found: RandomLabels) -> hv.Layout:
             _curve(found.mlp_rho, found.mlp_test.mean(0), axes, "network, test", C["vermillion"],
                    DASHED),
         ]  # fmt: skip
-    right = _curve(found.rho, found.evidence.mean(0), (axes[0], "nats an example"), "",
-                   C["purple"]).opts(title="Log marginal likelihood", width=420, height=300)  # fmt: skip
+    right = _curve(found.rho, found.evidence.mean(0), (axes[0], "nats an example"), "", C["purple"])
+    right = right.opts(title="Log marginal likelihood", width=420, height=300)
     left = hv.Overlay(lines).opts(title="Random labels", ylim=(0, 1.05), width=480, height=300,
                                   legend_position="bottom_left")  # fmt: skip
     return _layout(left, right)
