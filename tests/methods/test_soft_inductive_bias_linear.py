@@ -121,7 +121,7 @@ def test_effective_dimension_is_between_zero_and_rank_and_falls_with_alpha(value
 
 
 def test_alpha_must_be_positive():
-    with pytest.raises(ValueError, match="alpha = 0; allowed are numbers above 0"):
+    with pytest.raises(ValueError, match=r"alpha = 0; allowed are numbers above 0"):
         effective_dimension(np.ones(3), 0)
 
 
@@ -162,7 +162,7 @@ def test_soft_symmetry_has_hard_and_none_as_its_ends():
     best = processes.AMPLITUDES[int(found.evidence[0].argmax())]
     gp = processes.regression(best * hard, y, processes.SYMMETRY_NOISE)
     assert found.hard == (gp.predict(best * cross[0]).argmax(1) == s.test_y).mean()
-    with pytest.raises(ValueError, match="r = 1.5; allowed are numbers from 0 to 1"):
+    with pytest.raises(ValueError, match=r"r = 1.5; allowed are numbers from 0 to 1"):
         processes.soft_kernel(hard, none, 1.5)
 
 
@@ -187,7 +187,7 @@ def test_corruption_replaces_the_share_that_was_asked_for_and_grows():
     changed = one != labels
     np.testing.assert_array_equal(one[changed], two[changed])
     np.testing.assert_array_equal(digits.corrupted(labels, 0.0, 7), labels)
-    with pytest.raises(ValueError, match="rho = 1.2; allowed are numbers from 0 to 1"):
+    with pytest.raises(ValueError, match=r"rho = 1.2; allowed are numbers from 0 to 1"):
         digits.corrupted(labels, 1.2, 7)
 
 
@@ -245,5 +245,5 @@ def test_random_features_are_nested_and_answer_ridge_from_one_factor():
     np.testing.assert_allclose(
         ((u * s) @ vt) * 60**0.5, (((U * S) @ VT) * 120**0.5)[:, :60], atol=1e-9
     )
-    with pytest.raises(ValueError, match="d = 5000; allowed are integers from 1 to 4000"):
+    with pytest.raises(ValueError, match=r"d = 5000; allowed are integers from 1 to 4000"):
         double_descent.relu_features(5000, 0)
