@@ -70,7 +70,7 @@ def network_dimension(x: np.ndarray, layers: list[np.ndarray], alpha: float, n: 
 
 
 def lanczos_dimension(
-    x: np.ndarray, layers: list[np.ndarray], alpha: float, n: int, rank: int = 200, seed: int = 0
+    x: np.ndarray, layers: list[np.ndarray], alpha: float, n: int, rank: int = 600, seed: int = 0
 ) -> float:
     """The same by Lanczos on products J^T Lambda J v with automatic differentiation: a check."""
     import torch

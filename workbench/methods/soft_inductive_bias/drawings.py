@@ -98,7 +98,7 @@ def evidence_curve(found: Refit, order: int) -> Html:
         for kind, (color, dash) in KINDS.items()
     ]
     parts.append(Mark(f"J = {order}", order, "x"))
-    low = min(float((v - v.max())[3:].min()) for v in found.evidence.values())
+    low = min(float((v - v.max())[7:].min()) for v in found.evidence.values())
     return chart(
         "Evidence, from its best", parts, "order J", "nats", y_range=(1.15 * low - 1, 2),
         x_range=(0, 300), width=440, height=240,

@@ -8,6 +8,7 @@ beforehand. A claim is judged only where its experiment ran at the sizes of its 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
@@ -38,10 +39,16 @@ MAIN = soft_name(1.1, 150)
 
 def claims(study: SoftBiasStudy) -> Claims:
     """All claims of the method, judged on what has been measured so far."""
+    study = _finished(study)
     return Claims([
         *_polynomials(study), *_efficiency(study), *_labels(study), *_linear(study),
         *_widths(study), *_bounds(study), *_posterior(study), *_symmetry(study), *_special(study),
     ])  # fmt: skip
+
+
+def _finished(study: SoftBiasStudy) -> SoftBiasStudy:
+    """The study without the experiment that is still running."""
+    return replace(study, **{study.running: None}, running="") if study.running else study
 
 
 def medians(values: np.ndarray, batches: int = 5) -> np.ndarray:
@@ -384,6 +391,7 @@ def _spread() -> dict[str, float]:
 
 def values(study: SoftBiasStudy) -> dict[str, float]:
     """Headline numbers by name, for sweeps and the scorecard."""
+    study = _finished(study)
     found: dict[str, float] = {}
     a = study.polynomials
     if a:

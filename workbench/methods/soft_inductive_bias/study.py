@@ -155,8 +155,12 @@ class Parameters(BaseParameters):
 
 @dataclass
 class SoftBiasStudy(results.Study):
-    """What a run leaves: one result per experiment (None while it has not run), and the claims."""
+    """What a run leaves: one result per experiment (None while it has not run), and the claims.
 
+    running: the experiment whose result is still partial, if any; claims leave it out.
+    """
+
+    running: str = ""
     polynomials: c.Polynomials | None = None
     efficiency: c.SampleEfficiency | None = None
     labels: e.RandomLabels | None = None
@@ -198,11 +202,13 @@ def steps(p: Parameters) -> Steps[SoftBiasStudy]:
 
         def so_far(partial: Any, name: str = name) -> SoftBiasStudy:
             setattr(study, name, partial)
+            study.running = name
             return study
 
         begin, done = done, done + cost
         result = yield from part(make(), begin / total, done / total, name, so_far)
         setattr(study, name, result)
+        study.running = ""
         study.seconds = time.perf_counter() - started
         study.claims, study.values = findings.claims(study), findings.values(study)
         yield Step(done / total, name, study)
