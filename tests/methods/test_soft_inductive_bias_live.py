@@ -70,7 +70,7 @@ def test_random_labels_are_solved_for_any_share_and_neighbors_follow_the_click(b
 
 
 def test_a_little_ridge_removes_the_peak_from_the_factors_at_hand(bench, monkeypatch):
-    monkeypatch.setattr(live, "LIVE_D", (20, 60, 200))
+    monkeypatch.setattr(live.factored, "LIVE_D", (20, 60, 200))
     bench.open("Double descent")
     assert [f.d for f in bench.features] == [20, 60, 200]
     factors = bench.features
@@ -86,7 +86,7 @@ def test_a_little_ridge_removes_the_peak_from_the_factors_at_hand(bench, monkeyp
 
 
 def test_symmetry_is_chosen_by_evidence_and_r_is_dragged(bench, monkeypatch):
-    monkeypatch.setattr(live, "SYMMETRY_SIZE", 40)
+    monkeypatch.setattr(live.factored, "SYMMETRY_SIZE", 40)
     bench.open("Symmetry")
     assert set(bench.choices) == set(digits.TASKS)
     bench.mixture.at = 1.0
@@ -168,6 +168,6 @@ def test_each_visitor_has_a_bench_of_their_own_and_a_still_for_reports():
     one, two = live.live(p), live.live(study.Parameters())
     assert one.bench is not two.bench
     made = live.still(p)
-    assert made.count("<figure") == 6 and "Bounds: training error" in made
+    assert made.count("<figure") == 7 and "Bounds: training error" in made
     explorer = views.explorer(p)
     assert "Still" not in repr(explorer) and "Settings" in explorer.still_html()

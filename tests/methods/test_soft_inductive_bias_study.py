@@ -273,6 +273,11 @@ def test_a_refit_is_the_fit_of_each_kind_alone():
     for kind in closed_forms.polynomials.KINDS:
         alone = closed_forms.polynomials.fit(found.x, found.y[kind], 20, 1.2, 0.01, "legendre")
         np.testing.assert_allclose(found.weights[kind], alone.weights, atol=1e-10)
+        at = closed_forms.PLOT[np.abs(closed_forms.PLOT) <= closed_forms.INSIDE]
+        truth = closed_forms.polynomials.structure(kind, at)
+        low = closed_forms.polynomials.fit(found.x, found.y[kind], 10, 1.2, 0.01, "legendre")
+        error = np.sqrt(((low.predict(at) - truth) ** 2).mean())
+        assert found.by_order[kind][closed_forms.EVIDENCE_ORDERS.index(10)] == pytest.approx(error)
     scattered = closed_forms.refit(20, 1.2, 0.01, "legendre", 15, 3, scattered=True)
     assert np.ptp(np.diff(scattered.x)) > 0.01 and np.isnan(scattered.test["noise"])
 

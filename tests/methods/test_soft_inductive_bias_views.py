@@ -134,7 +134,8 @@ def test_three_fits_with_data_truth_and_samples(fit):
 
 def test_coefficients_evidence_and_curves_are_drawn(fit):
     for text in (
-        drawings.coefficients(fit, 1.1), drawings.evidence_curve(fit, 60),
+        drawings.coefficients(fit, 1.1), drawings.error_by_order(fit, 60),
+        drawings.evidence_curve(fit, 60),
         drawings.label_curves(np.linspace(0, 1, 5), np.ones(5), np.linspace(1, 0, 5),
                               -np.arange(5.0), 0.3),
         drawings.descent(np.array([10, 50, 200]), np.zeros(3), np.array([0.1, 0.8, 0.2]),

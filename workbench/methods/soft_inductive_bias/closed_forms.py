@@ -19,7 +19,7 @@ from . import digits, double_descent, polynomials, processes
 
 INSIDE = 0.95  # test points of A lie within; beyond, at the edge, order-dependent fits err more
 HARD_ORDERS = (2, 3, 12, 29, 150)
-EVIDENCE_ORDERS = (1, 2, 3, 5, 10, 20, 30, 50, 75, 100, 150, 200, 250, 300)
+EVIDENCE_ORDERS = (1, 2, 3, 5, 10, 20, 25, 29, 35, 50, 75, 100, 150, 200, 250, 300)
 TRUTHS = ("quadratic", "order 15", "cosine")
 SIZES = (8, 16, 32, 64, 128)  # examples in A2
 CHOICES = tuple((g, a) for g in (1.0, 1.3, 2.0, 4.0, 10.0) for a in (0.1, 1.0, 10.0))
@@ -132,7 +132,8 @@ class Refit:
     """What the page shows of A at one setting, of one draw of each kind of data.
 
     x: (n,). y, curve, weights: kind -> (n,), (301,), (J + 1,). test, train: RMSE by kind, test nan
-    for noise. evidence: kind -> log marginal likelihood over EVIDENCE_ORDERS.
+    for noise. evidence, by_order: kind -> log marginal likelihood and test RMSE over
+    EVIDENCE_ORDERS.
     """
 
     x: np.ndarray
@@ -142,6 +143,7 @@ class Refit:
     test: dict[str, float]
     train: dict[str, float]
     evidence: dict[str, np.ndarray]
+    by_order: dict[str, np.ndarray]
 
 
 def refit(
@@ -153,12 +155,14 @@ def refit(
     y = np.concatenate([polynomials.draw(kind, x, rng) for kind in polynomials.KINDS], 1)
     with threadpool_limits(1):
         fitted = polynomials.fit(x, y, order, gamma, sigma2, basis)
-        evidence = np.stack([
-            polynomials.fit(x, y, J, gamma, sigma2, basis).evidence for J in EVIDENCE_ORDERS
-        ])  # fmt: skip
+        others = [polynomials.fit(x, y, J, gamma, sigma2, basis) for J in EVIDENCE_ORDERS]
+        evidence = np.stack([other.evidence for other in others])
+        whole = polynomials.features(PLOT, max(EVIDENCE_ORDERS), basis)  # nested in the order
+        guesses = np.stack([whole[:, : len(o.weights)] @ o.weights for o in others])
         curve, at = fitted.predict(PLOT), fitted.predict(x)
     inside = np.abs(PLOT) <= INSIDE
-    found: dict[str, dict] = {k: {} for k in ("y", "curve", "weights", "test", "train", "evidence")}
+    names = ("y", "curve", "weights", "test", "train", "evidence", "by_order")
+    found: dict[str, dict] = {name: {} for name in names}
     for i, kind in enumerate(polynomials.KINDS):
         truth = polynomials.structure(kind, PLOT)
         error = np.sqrt(((curve[:, i] - truth)[inside] ** 2).mean())
@@ -166,6 +170,8 @@ def refit(
         found["train"][kind] = float(np.sqrt(((at[:, i] - y[:, i]) ** 2).mean()))
         found["y"][kind], found["curve"][kind] = y[:, i], curve[:, i]
         found["weights"][kind], found["evidence"][kind] = fitted.weights[:, i], evidence[:, i]
+        misses = (guesses[:, inside, i] - truth[inside]) ** 2
+        found["by_order"][kind] = np.sqrt(misses.mean(1))
     return Refit(x, **found)
 
 

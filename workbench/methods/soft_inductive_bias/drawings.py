@@ -98,10 +98,24 @@ def evidence_curve(found: Refit, order: int) -> Html:
         for kind, (color, dash) in KINDS.items()
     ]
     parts.append(Mark(f"J = {order}", order, "x"))
-    low = min(float((v - v.max())[7:].min()) for v in found.evidence.values())
+    low = min(float((v - v.max())[9:].min()) for v in found.evidence.values())
     return chart(
         "Evidence, from its best", parts, "order J", "nats", y_range=(1.15 * low - 1, 2),
         x_range=(0, 300), width=440, height=240,
+    )  # fmt: skip
+
+
+def error_by_order(found: Refit, order: int) -> Html:
+    """Test RMSE of the two structures against the order: double descent, or none."""
+    kinds = ("simple", "complex")
+    parts: list = [Line(k, EVIDENCE_ORDERS, found.by_order[k], *KINDS[k]) for k in kinds]
+    parts += [
+        Mark(f"J + 1 = n = {len(found.x)}", len(found.x) - 1, "x"),
+        Dots("now", [order] * 2, [found.test[k] for k in kinds], INK, "ring", 5),
+    ]
+    return chart(
+        "Test RMSE by order", parts, "order J", "RMSE", log_x=True, log_y=True, x_range=(1, 300),
+        y_range=(0.02, 50), width=440, height=240,
     )  # fmt: skip
 
 

@@ -26,6 +26,7 @@ from . import (
     double_descent,
     drawings,
     experiments,
+    factored,
     polynomials,
     processes,
     study,
@@ -42,10 +43,6 @@ LIVE = (
 )  # fmt: skip
 TABS = ("Polynomials", "Random labels", "Double descent", "Widths", "Bounds", "Symmetry", "Paths",
         "Two axes")  # fmt: skip
-LIVE_D = (25, 50, 100, 200, 300, 400, 450, 500, 550, 600, 800, 1200, 2000)
-LIVE_TEST = 500  # test digits of the live double descent
-RHO = np.linspace(0, 1, 11)
-SYMMETRY_SIZE = 100  # training digits of the live symmetry tasks
 PLAIN_RIDGE = 1e-7  # the left end of the ridge slider, where it counts as none
 
 
@@ -57,7 +54,7 @@ class Bench:
         self._quiet = self._seen = False
         self.jobs = Latest(self._tell)
         self.samples: np.ndarray | None = None
-        self.labels: Labels | None = None
+        self.labels: factored.Labels | None = None
         self.features: list[double_descent.ReluFeatures] = []
         self.widths: dict[int, tuple[float, float, float]] = {}
         self._plain: tuple = (None, np.zeros((0, 2)), np.zeros(0))
@@ -274,16 +271,19 @@ class Bench:
             return
         self.pictures["fits"].html = str(drawings.fits(self.fit, self.samples))
         self.pictures["coefficients"].html = str(drawings.row(
-            drawings.coefficients(self.fit, p.gamma), drawings.evidence_curve(self.fit, p.order)
+            drawings.coefficients(self.fit, p.gamma), drawings.error_by_order(self.fit, p.order),
+            drawings.evidence_curve(self.fit, p.order),
         ))  # fmt: skip
 
     def draw_labels(self) -> None:
         """Accuracies and evidence at this share of random labels, and the digits read wrongly."""
         if self.labels is None:
             p = self.parameters
-            self.labels = single(Labels, p.seed, p.length_scale, p.noise)
+            self.labels = single(factored.Labels, p.seed, p.length_scale, p.noise)
         rho = float(self.rho.values[0])
-        self.pictures["labels"].html = str(drawings.label_curves(RHO, *self.labels.curves, rho))
+        self.pictures["labels"].html = str(
+            drawings.label_curves(factored.RHO, *self.labels.curves, rho)
+        )
         self.mistakes = single(self.labels.mistakes, rho)
         self.draw_neighbors()
 
@@ -315,7 +315,7 @@ class Bench:
         """Factor the random features of each size, a job of a second or two."""
         p = self.parameters
         self.features = []
-        self._start(lambda: feature_steps(p.seed, p.n), self._take_features)
+        self._start(lambda: factored.feature_steps(p.seed, p.n), self._take_features)
 
     def _take_features(self, features: list[double_descent.ReluFeatures]) -> None:
         self.features = list(features)
@@ -351,7 +351,7 @@ class Bench:
     def choose(self) -> None:
         """Hard, none and soft on one draw of each task."""
         p = self.parameters
-        self._start(lambda: choice_steps(p.seed, p.group), self._take_choices)
+        self._start(lambda: factored.choice_steps(p.seed, p.group), self._take_choices)
 
     def _take_choices(self, choices: dict[str, processes.Choice]) -> None:
         self.choices = dict(choices)
@@ -374,7 +374,7 @@ class Bench:
         finally:
             self._quiet = False
         bars = {t: (c.hard, c.none, c.soft) for t, c in self.choices.items()}
-        where = f", {SYMMETRY_SIZE} digits, group {self.parameters.group}"
+        where = f", {factored.SYMMETRY_SIZE} digits, group {self.parameters.group}"
         self.pictures["bars"].html = str(drawings.symmetry_bars(bars, where))
 
     def draw_axes(self) -> None:
@@ -458,48 +458,6 @@ class Bench:
         self.status.object = words[what] if isinstance(what, str) else problem(what).object
 
 
-class Labels:
-    """The Gaussian process of the page, factored once: any share of random labels is two solves.
-
-    curves: train and test accuracy and evidence at the shares RHO. cross: the kernel (k, n).
-    """
-
-    def __init__(self, seed: int, length_scale: float, noise: float):
-        self.seed = seed
-        self.split = digits.split(experiments.LABEL_DIGITS, seed)
-        self.curves = experiments.label_process(self.split, RHO, seed, length_scale, noise)
-        kernel, self.cross = (
-            processes.AMPLITUDE * processes.rbf(x, self.split.train_x, length_scale)
-            for x in (self.split.train_x, self.split.test_x)
-        )
-        self._lower = polynomials.factor(kernel, noise)
-
-    def mistakes(self, rho: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Test digits read wrongly (k,), what is read of all, and the training labels given."""
-        labels = digits.corrupted(self.split.clean_y, rho, self.seed)
-        made = processes.solved(self._lower, digits.centered_one_hot(labels))
-        guess = made.predict(self.cross).argmax(1)
-        return np.flatnonzero(guess != self.split.test_y), guess, labels
-
-
-def feature_steps(seed: int, n: int) -> Steps[list[double_descent.ReluFeatures]]:
-    """Random features of each size of the page, factored."""
-    made: list[double_descent.ReluFeatures] = []
-    for i, d in enumerate(LIVE_D):
-        made.append(single(double_descent.relu_features, d, seed, n, LIVE_TEST))
-        yield Step((i + 1) / len(LIVE_D), f"{d} features", list(made))
-    return made
-
-
-def choice_steps(seed: int, group: str) -> Steps[dict[str, processes.Choice]]:
-    """One draw of each task with this group in the prior."""
-    found: dict[str, processes.Choice] = {}
-    for i, task in enumerate(digits.TASKS):
-        found[task] = single(closed_forms.symmetric_choice, task, SYMMETRY_SIZE, seed, group)
-        yield Step((i + 1) / len(digits.TASKS), task, dict(found))
-    return found
-
-
 def axes_of(p: study.Parameters) -> theme.Html:
     """Models of A on the two axes, the polynomial of these parameters as the reader's own."""
     from . import findings
@@ -529,6 +487,7 @@ def still(parameters: study.Parameters) -> str:
     return "<br>".join(map(str, (
         drawings.fits(found),
         drawings.row(drawings.coefficients(found, p.gamma),
+                     drawings.error_by_order(found, p.order),
                      drawings.evidence_curve(found, p.order)),
         drawings.calculator(0.15, 1437, 372, p.delta),
     )))  # fmt: skip

@@ -113,7 +113,7 @@ class Parameters(BaseParameters):
         doc="Data sets in closed form, a fifth of them in C1 and E")
     efficiency_draws = Integer(20, bounds=(2, 200), unit="draws", group="Run",
         doc="Data sets of sample efficiency")
-    seeds = Integer(2, bounds=(1, 50), unit="seeds", group="Run",
+    seeds = Integer(3, bounds=(1, 50), unit="seeds", group="Run",
         doc="Seeds of the Gaussian process, of random features and of learned features")
     networks = Integer(1, bounds=(1, 20), unit="seeds", group="Run",
         doc="Seeds of every other trained network, all in one batch")
