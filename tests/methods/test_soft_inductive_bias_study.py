@@ -277,7 +277,9 @@ def test_a_refit_is_the_fit_of_each_kind_alone():
         truth = closed_forms.polynomials.structure(kind, at)
         low = closed_forms.polynomials.fit(found.x, found.y[kind], 10, 1.2, 0.01, "legendre")
         error = np.sqrt(((low.predict(at) - truth) ** 2).mean())
-        assert found.by_order[kind][closed_forms.EVIDENCE_ORDERS.index(10)] == pytest.approx(error)
+        place = closed_forms.EVIDENCE_ORDERS.index(10)
+        assert found.evidence[kind][place] == pytest.approx(float(low.evidence))
+        assert found.by_order[kind][place] == pytest.approx(error)
     scattered = closed_forms.refit(20, 1.2, 0.01, "legendre", 15, 3, scattered=True)
     assert np.ptp(np.diff(scattered.x)) > 0.01 and np.isnan(scattered.test["noise"])
 

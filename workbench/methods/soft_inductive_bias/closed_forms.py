@@ -155,10 +155,7 @@ def refit(
     y = np.concatenate([polynomials.draw(kind, x, rng) for kind in polynomials.KINDS], 1)
     with threadpool_limits(1):
         fitted = polynomials.fit(x, y, order, gamma, sigma2, basis)
-        others = [polynomials.fit(x, y, J, gamma, sigma2, basis) for J in EVIDENCE_ORDERS]
-        evidence = np.stack([other.evidence for other in others])
-        whole = polynomials.features(PLOT, max(EVIDENCE_ORDERS), basis)  # nested in the order
-        guesses = np.stack([whole[:, : len(o.weights)] @ o.weights for o in others])
+        evidence, guesses = _by_order(x, y, gamma, sigma2, basis)
         curve, at = fitted.predict(PLOT), fitted.predict(x)
     inside = np.abs(PLOT) <= INSIDE
     names = ("y", "curve", "weights", "test", "train", "evidence", "by_order")
@@ -173,6 +170,23 @@ def refit(
         misses = (guesses[:, inside, i] - truth[inside]) ** 2
         found["by_order"][kind] = np.sqrt(misses.mean(1))
     return Refit(x, **found)
+
+
+def _by_order(
+    x: np.ndarray, y: np.ndarray, gamma: float, sigma2: float, basis: str
+) -> tuple[np.ndarray, np.ndarray]:
+    """Evidence (orders, m) and predictions at PLOT (orders, 301, m), all orders in one stack."""
+    largest = max(EVIDENCE_ORDERS)
+    scales = np.sqrt(polynomials.prior_variances(largest, gamma))
+    at, plot = (polynomials.features(points, largest, basis) * scales for points in (x, PLOT))
+    parts = [(at[:, : J + 1], plot[:, : J + 1]) for J in EVIDENCE_ORDERS]  # nested in the order
+    covariance = np.stack([a @ a.T for a, _ in parts]) + sigma2 * np.eye(len(x))
+    lower = np.linalg.cholesky(covariance)
+    dual = np.linalg.solve(covariance, np.broadcast_to(y, (len(parts), *y.shape)))
+    logs = np.log(np.diagonal(lower, axis1=1, axis2=2)).sum(1)[:, None]
+    evidence = -0.5 * (y * dual).sum(1) - logs - 0.5 * len(x) * np.log(2 * np.pi)
+    guesses = [b @ (a.T @ v) for (a, b), v in zip(parts, dual, strict=True)]
+    return evidence, np.stack(guesses)
 
 
 @dataclass

@@ -266,7 +266,7 @@ class Bench:
             self.fit = closed_forms.refit(
                 p.order, p.gamma, p.sigma2, p.basis, p.n_points, p.seed, self.scattered.value
             )
-        except ValueError as error:  # a kernel that is singular at this noise
+        except (ValueError, np.linalg.LinAlgError) as error:  # singular at this noise
             self.status.object = problem(error).object
             return
         self.pictures["fits"].html = str(drawings.fits(self.fit, self.samples))

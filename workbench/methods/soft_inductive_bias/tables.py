@@ -65,7 +65,7 @@ def width_table(found: Widths) -> Html:
     checks = "; ".join(f"width {h}: {a:.1f} by Gram matrix, {b:.1f} by Lanczos"
                        for h, (a, b) in found.lanczos.items())  # fmt: skip
     header = ["hidden units", "train error", "test loss", "test error", "N_eff"]
-    return table_html(header, rows, f"{len(found.test)} seeds in one batch. {checks}".strip())
+    return table_html(header, rows, f"Seeds in one batch: {len(found.test)}. {checks}".strip())
 
 
 @needs_result
