@@ -90,7 +90,7 @@ def test_a_width_streams_its_loss_and_stop_ends_it(bench):
     [
         ("Polynomials", "Order J", "Simple: train RMSE", -5),
         ("Bounds", "Bits of the code", "Bounds: training error", 40),
-        ("Double descent", "Ridge", "Random ReLU features", 0.2),
+        ("Double descent", "log10 ridge", "Random ReLU features", 0.2),
     ],
 )
 def test_pictures_answer_a_slider(bench, tab, slider, name, by):

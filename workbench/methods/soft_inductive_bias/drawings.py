@@ -13,7 +13,7 @@ import numpy as np
 
 from workbench.theme import FONT, INK, MUTED, OKABE_ITO, Html
 from workbench.widgets import images
-from workbench.widgets.svg import LEFT, RIGHT, Band, Bars, Dots, Line, Mark, chart
+from workbench.widgets.svg import LEFT, RIGHT, Band, Dots, Line, Mark, chart
 
 from . import bounds, polynomials
 from .closed_forms import EVIDENCE_ORDERS, PLOT, Refit
@@ -71,7 +71,7 @@ def fits(found: Refit, samples: np.ndarray | None = None) -> Html:
         words += f", test {test:.3g}" if np.isfinite(test) else ""
         figures.append(chart(
             f"{kind.capitalize()}: {words}", parts, "x", "y", x_range=(-1, 1),
-            y_range=(low - room, high + room), width=300, height=220,
+            y_range=(low - room, high + room), width=268, height=210,
         ))  # fmt: skip
     return row(*figures)
 
@@ -361,34 +361,42 @@ def stored(found: Compressed, row_number: int = 0) -> Html:
 
 
 def symmetry_bars(accuracy: Mapping[str, tuple[float, float, float]], at: str = "") -> Html:
-    """Accuracy of hard, no and soft symmetry (three numbers) for each task."""
-    parts: list = []
-    for j, (name, color) in enumerate(PRIORS.items()):
-        x = [4 * i + j + 1 for i in range(len(accuracy))]
-        parts.append(Bars(name, x, [v[j] for v in accuracy.values()], color))
-    tasks = "   |   ".join(accuracy)
-    return chart(
-        f"Test accuracy{at}: hard, none, soft", parts, f"{tasks}", "accuracy", y_range=(0, 1),
-        width=WIDE, height=230,
-    )  # fmt: skip
+    """Accuracy of hard, no and soft symmetry (three numbers) for each task, as bars."""
+    left, right, step = 130, 540, 20
+    parts, spoken, y = [], [], 4
+    for task, numbers in accuracy.items():
+        for (name, color), value in zip(PRIORS.items(), numbers, strict=True):
+            parts.append(
+                f'<text x="{left - 6}" y="{y + 12}" text-anchor="end">{task}, {name}</text>'
+                f'<rect x="{left}" y="{y + 1}" width="{(right - left) * value:.1f}" height="14" '
+                f'fill="{color}"/><text x="{left + 5 + (right - left) * value:.1f}" '
+                f'y="{y + 12}">{value:.3f}</text>'
+            )
+            spoken.append(f"{task}, {name} {value:.3f}")
+            y += step
+        y += 8
+    return Html(
+        f'<figure style="margin:0 0 6px;max-width:{WIDE}px;font:12px/1.4 {FONT};'
+        f'color:var(--jp-ui-font-color1, {INK})"><figcaption style="font-weight:600">Test '
+        f'accuracy{at}</figcaption><svg viewBox="0 0 {WIDE} {y}" role="img" aria-label="Test '
+        f'accuracy: {"; ".join(spoken)}" style="width:100%;height:auto;display:block;'
+        f'font:11px {FONT};fill:currentColor">{"".join(parts)}</svg></figure>'
+    )
 
 
 def mixture_curve(found: Choice, r: float, task: str, width: int = WIDE, height: int = 230) -> Html:
-    """Log marginal likelihood against the place of r on the grid, with what it chose."""
+    """Log marginal likelihood against r, the best amplitude for each, and what it chose."""
     best = found.evidence.max(1)
-    place = np.arange(len(MIXTURES))
-    at = float(np.interp(r, MIXTURES, place))
-    chosen = MIXTURES.index(found.r)
     parts = [
-        Line("evidence", place, best - best.max(), _C["blue"]),
-        Dots("", place, best - best.max(), _C["blue"]),
-        Dots("chosen by the evidence", [chosen], [0], _C["vermillion"], "square", 6),
-        Mark(f"r = {r:.3g}: accuracy {np.interp(r, MIXTURES, found.accuracy):.3f}", at, "x"),
+        Line("evidence", MIXTURES, best - best.max(), _C["blue"]),
+        Dots("", MIXTURES, best - best.max(), _C["blue"]),
+        Dots("chosen by the evidence", [found.r], [0], _C["vermillion"], "square", 6),
+        Mark(f"r = {r:.3g}: accuracy {np.interp(r, MIXTURES, found.accuracy):.3f}", r, "x"),
     ]
     low = float((best - best.max()).min())
     return chart(
-        f"Evidence of r, task {task}", parts, "r: 0, .01, .03, .1, .2, .3, .5, .7, .9, 1",
-        "nats from the best", x_range=(0, len(MIXTURES) - 1), y_range=(1.1 * low - 1, 0.08 * -low),
+        f"Evidence of r, task {task}", parts, "share r of the prior without symmetry",
+        "nats from the best", x_range=(0, 1), y_range=(1.1 * low - 1, 0.08 * -low),
         width=width, height=height,
     )  # fmt: skip
 

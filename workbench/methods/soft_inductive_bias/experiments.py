@@ -187,7 +187,9 @@ def width_steps(
             if check and k == 0 and widths[i] in (8, 64):
                 from .dimension import lanczos_dimension
 
-                own_way = single(lanczos_dimension, points, layers, alpha, C3_DIGITS)
+                # The curvature of a wide network is in few directions; all would take long.
+                rank = 600 if widths[i] == 8 else 200
+                own_way = single(lanczos_dimension, points, layers, alpha, C3_DIGITS, rank)
                 found.lanczos[widths[i]] = (float(found.dimension[k, i]), own_way)
             yield Step(done + share * (0.9 + 0.1 * (row + 1) / len(cells)), title, found)
         done += share

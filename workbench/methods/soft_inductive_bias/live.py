@@ -38,8 +38,8 @@ from .representation import Paths, connected_steps
 
 # What acts on the live pictures, in the order of the form.
 LIVE = (
-    "order", "gamma", "sigma2", "basis", "n_points", "seed", "length_scale", "noise", "n",
-    "label_noise", "ridge", "alpha", "d", "levels", "width", "delta", "group", "r",
+    "order", "gamma", "sigma2", "basis", "n_points", "length_scale", "noise", "n",
+    "label_noise", "ridge", "alpha", "d", "levels", "width", "delta", "group", "r", "seed",
 )  # fmt: skip
 TABS = ("Polynomials", "Random labels", "Double descent", "Widths", "Bounds", "Symmetry", "Paths",
         "Two axes")  # fmt: skip
@@ -57,7 +57,7 @@ class Bench:
         self.labels: factored.Labels | None = None
         self.features: list[double_descent.ReluFeatures] = []
         self.widths: dict[int, tuple[float, float, float]] = {}
-        self._plain: tuple = (None, np.zeros((0, 2)), np.zeros(0))
+        self._plain: tuple = (None, np.zeros((0, 2)))
         self.runs: list[tuple[str, float, float]] = []
         self.choices: dict[str, processes.Choice] = {}
         self._build()
@@ -105,18 +105,19 @@ class Bench:
         self.wrong.param.watch(lambda event: self.draw_neighbors(), "at")
         self.ridge = faders(
             "Ridge and label noise", self._on_ridge,
-            ("Ridge, log10 (left end: none)", float(np.log10(max(p.ridge, PLAIN_RIDGE))), -7.0, 1.0,
+            ("log10 ridge", float(np.log10(max(p.ridge, PLAIN_RIDGE))), -7.0, 1.0,
              0.05),
             ("Label noise", p.label_noise, 0.0, 1.0, 0.01),
+            ("log10 α / n", -3.0, -9.0, 0.0, 0.1),
         )  # fmt: skip
         self.hidden = faders("Network", lambda: None, ("Hidden units", 12.0, 2.0, 128.0, 1))
         self.width_button = button("Run this width", self.run_width, 120, color="primary")
         self.calculator = faders(
             "Bound calculator", self.draw_bounds,
-            ("Examples n, log10", float(np.log10(1437)), 1.0, 6.0, 0.01),
+            ("log10 n", float(np.log10(1437)), 1.0, 6.0, 0.01),
             ("Bits of the code", 372.0, 0.0, 5000.0, 1),
             ("Training error", 0.15, 0.0, 1.0, 0.001),
-            ("δ, log10", float(np.log10(p.delta)), -6.0, -0.02, 0.01),
+            ("log10 δ", float(np.log10(p.delta)), -6.0, -0.02, 0.01),
         )  # fmt: skip
         self.corrupt = faders("Labels of the network", lambda: None,
                               ("Share of random labels", 0.0, 0.0, 1.0, 0.05))  # fmt: skip
@@ -184,9 +185,9 @@ class Bench:
         p = self.parameters
         return [
             ("Order J", float(p.order), 0.0, 300.0, 1),
-            ("γ − 1, log10 (left end: γ = 1)", float(np.log10(max(p.gamma - 1, 1e-3))), -3.0,
+            ("log10(γ − 1)", float(np.log10(max(p.gamma - 1, 1e-3))), -3.0,
              float(np.log10(2)), 0.01),
-            ("σ², log10", float(np.log10(p.sigma2)), -10.0, 0.0, 0.05),
+            ("log10 σ²", float(np.log10(p.sigma2)), -10.0, 0.0, 0.05),
             ("Points n", float(p.n_points), 3.0, 60.0, 1),
         ]  # fmt: skip
 
@@ -198,18 +199,19 @@ class Bench:
         )  # fmt: skip
 
     def _on_ridge(self) -> None:
-        ridge, noise = self.ridge.values
-        self.parameters.param.update(
-            ridge=0.0 if ridge <= np.log10(PLAIN_RIDGE) + 1e-9 else float(10.0**ridge),
-            label_noise=float(noise),
-        )
+        p = self.parameters
+        before = (p.ridge, p.label_noise)
+        ridge, noise, _ = self.ridge.values
+        ridge = 0.0 if ridge <= np.log10(PLAIN_RIDGE) + 1e-9 else float(10.0**ridge)
+        if np.allclose(before, (ridge, noise), rtol=1e-9, atol=0):
+            self.draw_descent()  # only alpha has moved
+        else:
+            p.param.update(ridge=ridge, label_noise=float(noise))
 
     def _on_mixture(self) -> None:
         if self._quiet:
             return
-        place = self.mixture.at * (len(processes.MIXTURES) - 1)
-        r = np.interp(place, np.arange(len(processes.MIXTURES)), processes.MIXTURES)
-        self.parameters.r = float(r)
+        self.parameters.r = float(self.mixture.at)
 
     def _on_parameters(self, *events: Any) -> None:
         changed = {event.name for event in events}
@@ -224,7 +226,7 @@ class Bench:
         elif changed & {"ridge", "label_noise"}:
             p = self.parameters
             ridge = float(np.log10(max(p.ridge, PLAIN_RIDGE)))
-            self._follow(self.ridge, [ridge, p.label_noise])
+            self._follow(self.ridge, [ridge, p.label_noise, self.ridge.values[2]])
             self.draw_descent()
         if changed & {"delta"}:
             values = [*self.calculator.values[:3], float(np.log10(self.parameters.delta))]
@@ -329,14 +331,14 @@ class Bench:
         if self._plain[0] != (p.label_noise, len(self.features), p.seed, p.n):
             key = (p.label_noise, len(self.features), p.seed, p.n)
             errors = [single(f.errors, 0.0, p.label_noise) for f in self.features]
-            dimension = [f.dimension() for f in self.features]
-            self._plain = (key, np.array(errors), np.array(dimension))
-        _, plain, dimension = self._plain
+            self._plain = (key, np.array(errors))
+        plain = self._plain[1]
         d = np.array([f.d for f in self.features])
         rows = plain
         if p.ridge:
             rows = np.array([single(f.errors, p.ridge, p.label_noise) for f in self.features])
-        left_open = np.minimum(p.n, d) - dimension
+        alpha = 10.0 ** self.ridge.values[2]
+        left_open = np.minimum(p.n, d) - [f.dimension(alpha) for f in self.features]
         without = plain[:, 1] if p.ridge else None
         self.pictures["descent"].html = str(drawings.descent(d, *rows.T, left_open, p.n, without))
 
@@ -363,12 +365,10 @@ class Bench:
         if found is None:
             return
         r = self.parameters.r
-        steps = len(processes.MIXTURES) - 1
-        at = float(np.interp(r, processes.MIXTURES, np.arange(steps + 1))) / steps
         self._quiet = True
         try:
             self.mixture.param.update(
-                html=str(drawings.mixture_curve(found, r, self.task.value)), at=at,
+                html=str(drawings.mixture_curve(found, r, self.task.value)), at=r,
                 words=f"r = {r:.3g}",
             )  # fmt: skip
         finally:
@@ -414,8 +414,9 @@ class Bench:
         )
 
     def _take_stored(self, found: Compressed, rho: float) -> None:
+        title = "Training loss: free, then quantized"
+        self.pictures["storing"].html = str(drawings.training(found.curves, title))
         if not found.bounds:
-            self.pictures["storing"].html = str(drawings.training(found.curves))
             return
         self.pictures["stored"].html = str(drawings.stored(found))
         name = f"width {found.width}, d = {found.d}" + (f", ρ = {rho:g}" if rho else "")
