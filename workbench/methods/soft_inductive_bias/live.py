@@ -52,7 +52,8 @@ class Bench:
     def __init__(self, parameters: study.Parameters):
         self.parameters = parameters
         self._quiet = self._seen = False
-        self.jobs = Latest(self._tell)
+        self.jobs = Latest(self._tell)  # training
+        self.factoring, self.choosing = Latest(self._tell), Latest(self._tell)
         self.samples: np.ndarray | None = None
         self.labels: factored.Labels | None = None
         self.features: list[double_descent.ReluFeatures] = []
@@ -81,7 +82,7 @@ class Bench:
             return made
 
         p = self.parameters
-        self.stop_button = button("Stop", self.jobs.stop, 70, disabled=True)
+        self.stop_button = button("Stop", self.stop, 70, disabled=True)
         self.status = pn.pane.HTML(
             "", sizing_mode="stretch_width", min_height=22, margin=(0, 0, 4, 0),
             styles={"font-family": theme.FONT},
@@ -172,10 +173,12 @@ class Bench:
         """Compute what a tab needs, if it has not yet."""
         if tab == "Random labels" and self.labels is None:
             self.draw_labels()
-        elif tab == "Double descent" and not self.features:
-            self.factor_features()
-        elif tab == "Symmetry" and not self.choices:
-            self.choose()
+        elif tab == "Double descent" and not self.factoring.busy:
+            if len(self.features) < len(factored.LIVE_D):
+                self.factor_features()
+        elif tab == "Symmetry" and not self.choosing.busy:
+            if len(self.choices) < len(digits.TASKS):
+                self.choose()
         elif tab == "Two axes":
             self.draw_axes()
 
@@ -317,7 +320,9 @@ class Bench:
         """Factor the random features of each size, a job of a second or two."""
         p = self.parameters
         self.features = []
-        self._start(lambda: factored.feature_steps(p.seed, p.n), self._take_features)
+        self._start(
+            lambda: factored.feature_steps(p.seed, p.n), self._take_features, self.factoring
+        )
 
     def _take_features(self, features: list[double_descent.ReluFeatures]) -> None:
         self.features = list(features)
@@ -353,7 +358,9 @@ class Bench:
     def choose(self) -> None:
         """Hard, none and soft on one draw of each task."""
         p = self.parameters
-        self._start(lambda: factored.choice_steps(p.seed, p.group), self._take_choices)
+        self._start(
+            lambda: factored.choice_steps(p.seed, p.group), self._take_choices, self.choosing
+        )
 
     def _take_choices(self, choices: dict[str, processes.Choice]) -> None:
         self.choices = dict(choices)
@@ -442,19 +449,28 @@ class Bench:
         )
         self.pictures["path"].html = str(words) + str(drawings.row(*figures))
 
-    def _start(self, make: Callable[[], Steps], take: Callable[[Any], None]) -> None:
+    def stop(self) -> None:
+        """Stop everything that runs; what is finished is kept."""
+        for jobs in (self.jobs, self.factoring, self.choosing):
+            jobs.stop()
+
+    def _start(
+        self, make: Callable[[], Steps], take: Callable[[Any], None], jobs: Latest | None = None
+    ) -> None:
         self.stop_button.disabled = False
-        self.jobs.start(make, take)
+        (jobs or self.jobs).start(make, take)
 
     def _tell(self, what: Step | str | Exception) -> None:
         if isinstance(what, Step):
             here = bool(self.poly._models)
             if self._seen and not here:  # the page is gone
-                self.jobs.stop()
+                self.stop()
             self._seen = here
             self.status.object = theme.progress_html(what.done, what.message)
             return
-        self.stop_button.disabled = True
+        # The one that tells still counts itself as busy.
+        busy = sum(jobs.busy for jobs in (self.jobs, self.factoring, self.choosing))
+        self.stop_button.disabled = busy <= 1
         words = {"done": "Done.", "stopped": "Stopped; what was finished is shown."}
         self.status.object = words[what] if isinstance(what, str) else problem(what).object
 
