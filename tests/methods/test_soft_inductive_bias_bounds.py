@@ -94,7 +94,11 @@ def test_pac_bayes_vc_and_plain_sizes_are_their_formulas():
     assert bounds.kl(0.169, bounds.pac_bayes_kl(0.169, 224, 1437)) == pytest.approx(penalty)
     assert bounds.mcallester(0.169, 224, 1437) == pytest.approx(0.169 + (penalty / 2) ** 0.5)
     assert bounds.vc(0.0, 65, 1437) == pytest.approx(1.33, abs=0.005)
-    assert bounds.complexity_of_size(100) == pytest.approx(100 * LOG2 + 2 * np.log(100))
+    size = bounds.complexity_of_size(100)
+    assert size == pytest.approx(100 * LOG2 + 2 * np.log(100) + np.log(np.pi**2 / 6))
+    # A prior over all files: 2^K of each length K, together at most one.
+    shares = [np.exp(K * LOG2 - bounds.complexity_of_size(K)) for K in range(1, 900)]
+    assert 0.99 < sum(shares) < 1
     assert bounds.complexity_of_code(100) == pytest.approx(100 * LOG2)
     bits = bounds.bits_for(0.43, 0.15, 1437)
     assert bounds.chernoff(0.15, bits * LOG2, 1437, 0.05) == pytest.approx(0.43)
@@ -252,9 +256,13 @@ def test_the_posterior_is_bounded_by_what_was_sampled(data):
     made = run(gibbs.gibbs_steps(x, y, tx, ty, scales=(0.3, 1.0), steps=80, draws=200))
     assert made.bound[0] < made.bound[1] and (made.bound > made.test).all()
     assert (made.bound < made.root).all() and made.draws == 200
-    worst = bounds.kl_inverse(made.train[0], np.log(2 / gibbs.DRAW_DELTA) / 200)
-    again = bounds.pac_bayes_kl(worst, made.divergence[0], 300, 0.05 - gibbs.DRAW_DELTA)
-    assert made.bound[0] == pytest.approx(again)
+    # Once more from the posterior itself: its divergence, and the union over two scales.
+    ratio, scale = made.std[0] / made.scale[0], made.scale[0]
+    divergence = np.sum(0.5 * (ratio**2 + (made.mean[0] / scale) ** 2 - 1) - np.log(ratio))
+    assert made.divergence[0] == pytest.approx(divergence, rel=1e-4)
+    worst = bounds.kl_inverse(made.train[0], np.log(2 / 0.01) / 200)
+    again = bounds.pac_bayes_kl(worst, divergence + np.log(2), 300, 0.04)
+    assert made.bound[0] == pytest.approx(again, rel=1e-4)
 
 
 def test_divergence_is_that_of_two_normals():

@@ -77,7 +77,8 @@ def test_cells_are_short_and_some_output_is_compared(slug):
     code = [c for c in cells_of(slug) if c["cell_type"] == "code"]
     long = [c["id"] for c in code if notebooks.source(c).count("\n") > 40]
     assert set(long) <= {c["id"] for c in code if "parameters" in notebooks.tags(c)}
-    assert any(notebooks.COMPARED in notebooks.source(c) for c in code)
+    compared = [c for c in code if notebooks.COMPARED in notebooks.source(c)]
+    assert compared and all(c["outputs"] for c in compared)
     assert sum("measure" in notebooks.tags(c) for c in code) == 1
 
 

@@ -41,8 +41,9 @@ DIGITS_K, DIGITS_BASELINE_ITERS = (1, 3, 5, 9), 60
 TUNED_K, FEW_RIVALS = (5, 20, 30), 40
 DIGITS_TUNED_K = (5, 9)  # shorter orders are within reach of all
 EQUAL_TIME_K, MOST_ITERATIONS = 20, 2000
-# Grids of the pilot measurements, for the baselines that reach long orders. Official choice rule; more iterations where they are cheap, and
-# the official nine rounds of bisection once, at the best learning rate and weight.
+# Grids of the pilot measurements, for the baselines that reach long orders. Official choice rule;
+# more iterations where they are cheap, and the official nine rounds of bisection once, at the best
+# learning rate and weight.
 GRIDS = {
     "quad": {"lrs": (0.003, 0.01, 0.03), "coefs": (5, 20), "iterations": (60, 200), "rounds": 9},
     "cw": {"lrs": (0.003, 0.01, 0.03), "coefs": (5, 20), "iterations": (60, 200, 1000),

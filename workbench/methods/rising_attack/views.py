@@ -290,7 +290,8 @@ def width_chart(widths: Widths) -> hv.Layout:
         ]  # fmt: skip
         charts.append(
             hv.Overlay(lines).opts(title=f"{TITLES[method]}: room for long orders", logx=True,
-                                   xticks=[int(w) for w in widths.widths], width=420, height=290, ylim=(-4, 104), legend_position="right")
+                                   xticks=[int(w) for w in widths.widths], width=420,
+                                   height=290, ylim=(-4, 104), legend_position="right")
         )  # fmt: skip
     return hv.Layout(charts).opts(shared_axes=False, toolbar=None)
 

@@ -25,9 +25,13 @@ def complexity_of_code(bits: float) -> float:
 
 
 def complexity_of_size(bits: float) -> float:
-    """log 1/P(h) from a plain compressed size of K bits: K log 2 + 2 log K, natural logs."""
-    bits = _checks.number("bits", bits, 0)
-    return bits * LOG2 + 2 * np.log(max(bits, 1.0))
+    """log 1/P(h) from a plain compressed size of K >= 1 bits, in nats.
+
+    K log 2 + 2 log K, and log(pi^2 / 6) more: the 2^K strings of each length K share 1 / K^2, and
+    those sum to pi^2 / 6.
+    """
+    bits = _checks.number("bits", bits, 1)
+    return bits * LOG2 + 2 * np.log(bits) + np.log(np.pi**2 / 6)
 
 
 def kl(q: np.ndarray | float, p: np.ndarray | float) -> np.ndarray | float:

@@ -20,7 +20,7 @@ from . import _checks, bounds, networks
 
 SCALES = tuple(float(s) for s in np.geomspace(0.1, 10, 8))
 DRAWS = 1000  # weights drawn from Q to measure its error
-DRAW_DELTA = 0.01  # of delta, spent on the error of that measurement
+DRAW_SHARE = 0.2  # of delta, spent on the error of that measurement
 
 
 @dataclass(frozen=True)
@@ -28,6 +28,7 @@ class Gibbs:
     """PAC-Bayes for each problem of a batch, each (B,): the best scale, KL in nats, errors, bounds.
 
     train, test: mean error over the draws. bound: kl form with all corrections; root: McAllester's.
+    mean, std (B, D): the posterior that was sampled.
     """
 
     scale: np.ndarray
@@ -36,6 +37,8 @@ class Gibbs:
     test: np.ndarray
     bound: np.ndarray
     root: np.ndarray
+    mean: np.ndarray
+    std: np.ndarray
     draws: int
 
 
@@ -59,7 +62,9 @@ def gibbs_steps(
     draws: int = DRAWS,
 ) -> Steps[Gibbs]:
     """Train Q for B problems x (B, n, d) times all prior scales in one batch, and bound each."""
-    delta = _checks.number("delta", delta, DRAW_DELTA, 1, open_ends=True)
+    delta = _checks.number("delta", delta, 0, 1, open_ends=True)
+    for_draws = DRAW_SHARE * delta
+    left = delta - for_draws
     B, n, inputs = x.shape
     sizes = (inputs, int(labels.max()) + 1)
     D, S = networks.count(sizes), len(scales)
@@ -91,13 +96,13 @@ def gibbs_steps(
         start, loss, steps=steps, lr=lr, cosine=True, title="training posteriors"
     )
     mean, std = trained.w[:, :D], trained.w[:, D:].exp()
-    kls = divergence_of(mean, trained.w[:, D:], scale).numpy() + union
+    kls = divergence_of(mean, trained.w[:, D:], scale).numpy()
     gibbs = np.zeros(B * S)
     few = 100  # to choose the scale; the chosen one is measured anew
     for b in range(B * S):
         gibbs[b] = _draw_errors(mean[b], std[b], X[of[b]], Y[of[b]], sizes, few, seed + 1).mean()
     guess = np.array([
-        bounds.pac_bayes_kl(min(g, 1), k, n, delta - DRAW_DELTA)
+        bounds.pac_bayes_kl(min(g, 1), k + union, n, left)
         for g, k in zip(gibbs, kls, strict=True)
     ]).reshape(B, S)  # fmt: skip
     chosen = guess.argmin(1)
@@ -108,11 +113,11 @@ def gibbs_steps(
         train = _draw_errors(mean[at], std[at], X[b], Y[b], sizes, draws, seed + 2).mean()
         test = _draw_errors(mean[at], std[at], T[b], TY[b], sizes, draws, seed + 2).mean()
         # True Gibbs error from the draws, then true risk from it: two bounds, delta shared out.
-        worst = float(bounds.kl_inverse(train, np.log(2 / DRAW_DELTA) / draws))
-        left = delta - DRAW_DELTA
+        worst = float(bounds.kl_inverse(train, np.log(2 / for_draws) / draws))
         rows.append((
-            scales[int(s)], kls[at], train, test, bounds.pac_bayes_kl(worst, kls[at], n, left),
-            bounds.mcallester(worst, kls[at], n, left),
+            scales[int(s)], kls[at], train, test,
+            bounds.pac_bayes_kl(worst, kls[at] + union, n, left),
+            bounds.mcallester(worst, kls[at] + union, n, left), mean[at].numpy(), std[at].numpy(),
         ))  # fmt: skip
     return Gibbs(*(np.array(column) for column in zip(*rows, strict=True)), draws)
 
