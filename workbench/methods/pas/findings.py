@@ -273,8 +273,8 @@ def _honest(study: PASStudy) -> list[Claim]:
         ),
         judge(
             "plug_in_costs",
-            "Moments of each problem from two to seven labels cost PAS an eighth at least: MSE over "
-            "that with pooled ones (two sources, two predictors, 20 and 40 % labelled)",
+            "Moments of each problem from two to seven labels cost PAS an eighth at least: MSE "
+            "over that with pooled ones (two sources, two predictors, 20 and 40 % labelled)",
             list(lost.values()) or None, each_at_least=1.125, over="settings",
             note=f"{each + '. ' if each else ''}Not in the paper. {PILOT}",
         ),
