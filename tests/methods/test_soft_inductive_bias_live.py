@@ -115,6 +115,14 @@ def test_a_stored_network_joins_the_runs_and_the_calculator(bench):
     assert 0 < error < 1 and "width 4" in bench.pictures["calculator"].html
 
 
+def test_a_second_width_on_the_same_data_costs_a_bit(bench):
+    bench.store()
+    assert "choices" not in bench.pictures["stored"].html
+    bench.parameters.width = 5
+    bench.store()
+    assert "choices" in bench.pictures["stored"].html and bench.tried == {(0, 0.0): {4, 5}}
+
+
 def test_a_width_is_trained_and_joins_the_chart(bench):
     bench.hidden.values = [3.0]
     bench.run_width()

@@ -206,9 +206,13 @@ def _keep_curves(found: Widths, trained: networks.Trained, cells: list[tuple[int
 
 
 def compressed_steps(
-    p: Parameters, width: int, d: int, seeds: Sequence[int], rho: Sequence[float] = (0.0,)
-) -> Steps[Compressed]:
-    """Networks stored in bits, for all seeds and all corruptions rho in one batch, rho first."""
+    p: Parameters, width: int, d: int, seeds: Sequence[int], rho: Sequence[float] = (0.0,),
+    more_bits: int = 0,
+) -> Steps[Compressed]:  # fmt: skip
+    """Networks stored in bits, for all seeds and all corruptions rho in one batch, rho first.
+
+    more_bits: for choices that saw the data.
+    """
     splits = [digits.split(FULL_DIGITS, seed, share) for share in rho for seed in seeds]
     arrays = (
         np.stack([getattr(s, k) for s in splits])
@@ -217,7 +221,7 @@ def compressed_steps(
     return (
         yield from compression.compress_steps(
             *arrays, width=width, d=d, levels=p.levels, seeds=list(seeds) * len(rho),
-            delta=p.delta,
+            delta=p.delta, more_bits=more_bits,
         )
     )  # fmt: skip
 

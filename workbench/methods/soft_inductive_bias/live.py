@@ -60,6 +60,7 @@ class Bench:
         self.widths: dict[int, tuple[float, float, float]] = {}
         self._plain: tuple = (None, np.zeros((0, 2)))
         self.runs: list[tuple[str, float, float]] = []
+        self.tried: dict[tuple[int, float], set[int]] = {}  # widths, by the data they were seen on
         self.choices: dict[str, processes.Choice] = {}
         self._build()
         self.draw_polynomials()
@@ -413,10 +414,16 @@ class Bench:
         self.pictures["widths"].html = str(drawings.width_chart(np.array(order), *columns))
 
     def store(self) -> None:
-        """Train, quantize, write and decode a network with these parameters."""
+        """Train, quantize, write and decode a network with these parameters.
+
+        The width is no part of the message: each further one tried on the same data is paid for.
+        """
         p, rho = self.parameters, float(self.corrupt.values[0])
+        widths = self.tried.setdefault((p.seed, rho), set())
+        widths.add(p.width)
+        choice = (len(widths) - 1).bit_length()
         self._start(
-            lambda: experiments.compressed_steps(p, p.width, p.d, [p.seed], [rho]),
+            lambda: experiments.compressed_steps(p, p.width, p.d, [p.seed], [rho], choice),
             lambda found: self._take_stored(found, rho),
         )
 
