@@ -130,6 +130,20 @@ def test_a_width_is_trained_and_joins_the_chart(bench):
     assert "3 hidden units" in bench.pictures["training"].html
 
 
+def test_points_of_other_labels_are_another_curve(bench):
+    bench.hidden.values = [3.0]
+    bench.run_width()
+    bench.parameters.label_noise = 0.4
+    assert not bench.widths and not bench.pictures["widths"].html
+
+
+@pytest.mark.slow
+def test_the_convex_contrast_has_a_line_that_does_not_rise(bench):
+    bench.parameters.width = 0
+    bench.connect()
+    assert "Softmax regression: largest loss on the line" in bench.pictures["path"].html
+
+
 def test_your_own_polynomial_is_on_the_axes(bench):
     bench.parameters.gamma = 1.4
     bench.open("Two axes")
@@ -139,7 +153,7 @@ def test_your_own_polynomial_is_on_the_axes(bench):
 def test_paths_are_drawn_with_their_plane(bench, monkeypatch):
     monkeypatch.setattr(
         live, "connected_steps",
-        lambda width, seeds: connected(width, seeds, n=40, ends=(20, 1e-2), steps=10),
+        lambda *a, **more: connected(*a, n=40, ends=(20, 1e-2), steps=10, **more),
     )  # fmt: skip
     bench.connect()
     assert "Loss plane" in bench.pictures["path"].html

@@ -138,7 +138,7 @@ def test_paths_between_solutions_and_the_plane_through_them():
 
 def test_the_line_of_a_convex_loss_never_rises():
     made = run(representation.connected_steps(0, [0], n=100, ends=(80, 1e-2), steps=20,
-                                              plane=False, stop=0.0))  # fmt: skip
+                                              plane=False))  # fmt: skip
     assert made.line[0].max() <= max(made.line[0, 0], made.line[0, -1]) + 1e-6
 
 

@@ -308,10 +308,8 @@ def connected_steps(p: Parameters) -> Steps[dict[int, representation.Paths]]:
     found: dict[int, representation.Paths] = {}
     widths = p.path_widths
     for i, width in enumerate(widths):
-        # A convex loss has no exact minimum here: both ends run all their steps.
-        options = {"ends": (400, 1e-2), "stop": 0.0} if width == 0 else {}
         found[width] = yield from part(
-            representation.connected_steps(width, seeds, plane=i == 0, **options),
+            representation.connected_steps(width, seeds, plane=i == 0),
             i / len(widths), (i + 1) / len(widths),
         )  # fmt: skip
         yield Step((i + 1) / len(widths), f"width {width}", dict(found))

@@ -232,6 +232,9 @@ class Bench:
             ridge = float(np.log10(max(p.ridge, PLAIN_RIDGE)))
             self._follow(self.ridge, [ridge, p.label_noise, self.ridge.values[2]])
             self.draw_descent()
+        if changed & {"seed", "label_noise", "alpha"} and self.widths:
+            self.widths = {}  # points of other data, or of another curvature, are another curve
+            self.pictures["widths"].html = ""
         if changed & {"delta"}:
             values = [*self.calculator.values[:3], float(np.log10(self.parameters.delta))]
             self._follow(self.calculator, values)
@@ -442,17 +445,20 @@ class Bench:
 
     def connect(self) -> None:
         """Two solutions of a network, the curve between them, and the plane through it."""
-        width, seed = max(self.parameters.width, 2), self.parameters.seed
-        self._start(lambda: connected_steps(width, [seed]), self._take_paths)
+        width, seed = self.parameters.width, self.parameters.seed
+        # Without hidden units both solutions and the curve are nearly on one line: no plane.
+        self._start(lambda: connected_steps(width, [seed], plane=width > 0), self._take_paths)
 
     def _take_paths(self, paths: Paths) -> None:
         figures = [drawings.path_chart(paths)]
         if paths.plane is not None:
             figures.append(drawings.plane_picture(paths.plane))
+        hidden = len(paths.sizes) > 2
         words = drawings.note(
-            f"Width {paths.sizes[1]}: largest loss on the line {paths.line.max():.3g}, on the "
-            f"curve {paths.curve.max():.3g}. Test error of one end {paths.single.mean():.3f}, of "
-            f"the ensemble along the curve {paths.ensemble.mean():.3f}."
+            f"{f'Width {paths.sizes[1]}' if hidden else 'Softmax regression'}: "
+            f"largest loss on the line {paths.line.max():.3g}, on the curve "
+            f"{paths.curve.max():.3g}. Test error of one end {paths.single.mean():.3f}, of the "
+            f"ensemble along the curve {paths.ensemble.mean():.3f}."
         )
         self.pictures["path"].html = str(words) + str(drawings.row(*figures))
 
