@@ -114,7 +114,7 @@ def test_twelve_networks_in_one_batch_are_faster_than_one_after_the_other():
 
 
 def test_pictures_in_closed_form_answer_within_100_ms():
-    """Here within twice that: machines differ."""
+    """Times `SLOWER`, since machines differ."""
     bench = live.Bench(study.Parameters())
     bench.panel()
     for tab in ("Random labels", "Double descent", "Symmetry"):
@@ -127,7 +127,7 @@ def test_pictures_in_closed_form_answer_within_100_ms():
     ):  # fmt: skip
         seconds = seconds_of(draw)
         print(f"{name}: {1e3 * seconds:.1f} ms")
-        assert seconds < 2 * limit
+        assert seconds < limit * SLOWER
     refit = seconds_of(
         lambda: drawings.fits(closed_forms.refit(150, 1.1, 0.01, "chebyshev", 30, 0))
     )
