@@ -26,7 +26,7 @@ METHOD = Method(
 }""",
     minutes=Minutes(reading=60, quick=0.4, default=1.5, full=12),
     level="graduate",
-    memory_mb=600,
+    memory_mb=1100,
     prerequisites="ridge regression, Gaussian processes, a trained network, what a bound is",
 )
 
