@@ -6,8 +6,10 @@ fields. Nothing here is specific to a method; heavy libraries are imported when 
 
 from __future__ import annotations
 
+import functools
 import html
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence, Sized
+from typing import Any
 
 OKABE_ITO = {
     "blue": "#0072B2",
@@ -73,6 +75,22 @@ class Html(str):
 
     def _repr_html_(self) -> str:
         return str(self)
+
+
+NOT_RUN = Html("<em>This experiment has not run: there is nothing to show.</em>")
+
+
+def needs_result(view: Callable[..., Any]) -> Callable[..., Any]:
+    """A view of an experiment that did not run says so in words: of None, or of nothing in it."""
+
+    @functools.wraps(view)
+    def shown(result: Any, *options: Any, **more: Any) -> Any:
+        if result is None or (isinstance(result, Sized) and not len(result)):
+            what = html.escape(view.__doc__.splitlines()[0])
+            return Html(f"<p><em>This experiment has not run, so there is no: {what}</em></p>")
+        return view(result, *options, **more)
+
+    return shown
 
 
 def progress_html(share: float, message: str) -> Html:

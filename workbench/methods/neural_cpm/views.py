@@ -6,8 +6,6 @@ page. Nothing is computed here beyond what a picture needs. The living tissue is
 
 from __future__ import annotations
 
-import functools
-from collections.abc import Callable
 from typing import Any
 
 import holoviews as hv
@@ -15,7 +13,7 @@ import numpy as np
 import panel as pn
 
 from workbench.explorer import Explorer
-from workbench.theme import CYCLE, INK, MUTED, OKABE_ITO, Html, table_html
+from workbench.theme import CYCLE, INK, MUTED, OKABE_ITO, Html, needs_result, table_html
 from workbench.widgets import images
 from workbench.widgets.player import FramePlayer
 
@@ -34,18 +32,6 @@ RULE_NAMES = {
 }  # fmt: skip
 CONTACTS = ((0, 1), (0, 2), (1, 1), (1, 2), (2, 2))
 ENERGY_LABELS = ("J01", "J02", "J11", "J12", "J22", "λ")
-
-
-def needs_result(view: Callable[..., Any]) -> Callable[..., Any]:
-    """A view of an experiment that did not run (None), as after an interrupt, says so in words."""
-
-    @functools.wraps(view)
-    def shown(result: Any, *options: Any, **more: Any) -> Any:
-        if result is None:
-            return Html("<em>This experiment has not run: there is nothing to show.</em>")
-        return view(result, *options, **more)
-
-    return shown
 
 
 def law_chart(law: Law) -> hv.Overlay:

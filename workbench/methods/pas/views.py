@@ -6,8 +6,7 @@ Charts are HoloViews elements; what follows a slider is in `drawings.py`, the li
 
 from __future__ import annotations
 
-import functools
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import holoviews as hv
@@ -15,7 +14,7 @@ import numpy as np
 import panel as pn
 
 from workbench.explorer import Explorer
-from workbench.theme import INK, MUTED, OKABE_ITO, Html, table_html
+from workbench.theme import INK, MUTED, NOT_RUN, OKABE_ITO, Html, needs_result, table_html
 
 from . import drawings, live, study
 from .drawings import DASHED, DOTTED, STYLES
@@ -27,17 +26,6 @@ ORDER = (
     "main", "synthetic", "tuning", "unbiased", "homogeneous", "real", "plug_in", "shifted",
     "switches", "quality", "regret", "agreement",
 )  # fmt: skip
-NOT_RUN = Html("<em>This experiment has not run: there is nothing to show.</em>")
-
-
-def needs_result(view: Callable[..., Any]) -> Callable[..., Any]:
-    """A view of an experiment that did not run (None), as after an interrupt, says so in words."""
-
-    @functools.wraps(view)
-    def shown(result: Any, *options: Any, **more: Any) -> Any:
-        return NOT_RUN if result is None else view(result, *options, **more)
-
-    return shown
 
 
 def _curve(

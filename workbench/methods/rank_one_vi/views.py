@@ -6,9 +6,7 @@ drawn at the speed of a slider, are in `charts.py` and `live.py`; styles are com
 
 from __future__ import annotations
 
-import functools
 import html
-from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -17,7 +15,7 @@ import numpy as np
 import panel as pn
 
 from workbench.explorer import Explorer
-from workbench.theme import FIELD_MAP, INK, MUTED, OKABE_ITO, Html, table_html
+from workbench.theme import FIELD_MAP, INK, MUTED, OKABE_ITO, Html, needs_result, table_html
 
 from . import charts, live, study
 from .charts import AXES, STYLES
@@ -27,19 +25,6 @@ from .planning import gain_matrices
 from .speed import NOT_TIMED, Peer
 
 COSTLY = ("MPI-20", "PI")  # an iteration costs many of the others
-
-
-def needs_result(view: Callable[..., Any]) -> Callable[..., Any]:
-    """A view of an experiment that did not run (None), as after an interrupt, says so in words."""
-
-    @functools.wraps(view)
-    def shown(result: Any, *options: Any, **more: Any) -> Any:
-        if not result:
-            what = html.escape(view.__doc__.splitlines()[0])
-            return Html(f"<p><em>This experiment has not run, so there is no: {what}</em></p>")
-        return view(result, *options, **more)
-
-    return shown
 
 
 def _curve(x: Any, y: Any, axes: tuple[str, str], name: str, **options: Any) -> hv.Curve:

@@ -18,6 +18,7 @@ import panel as pn
 import torch
 from torch import nn
 
+from workbench import theme
 from workbench.explorer import Explorer
 from workbench.steps import run
 from workbench.theme import CYCLE, INK, MUTED, OKABE_ITO, Html, table_html
@@ -48,14 +49,13 @@ ATTACK = RisingOptions()  # the attack as it is
 
 
 def needs_result(view: Callable[..., Any]) -> Callable[..., Any]:
-    """A view of an experiment that did not run (None), as after an interrupt, says so in words."""
+    """As that of all methods; a comparison without a finished length is nothing either."""
+    checked = theme.needs_result(view)
 
     @functools.wraps(view)
     def shown(result: Any, *options: Any, **more: Any) -> Any:
-        if result is None or (isinstance(result, Bench) and not result.K):
-            what = html.escape(view.__doc__.splitlines()[0])
-            return Html(f"<p><em>This experiment has not run, so there is no: {what}</em></p>")
-        return view(result, *options, **more)
+        empty = isinstance(result, Bench) and not result.K
+        return checked(None if empty else result, *options, **more)
 
     return shown
 

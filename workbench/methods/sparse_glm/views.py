@@ -6,9 +6,7 @@ drawn at the speed of a slider, are in `drawings.py` and `live.py`; styles are c
 
 from __future__ import annotations
 
-import functools
 import html
-from collections.abc import Callable
 from typing import Any
 
 import holoviews as hv
@@ -16,7 +14,16 @@ import numpy as np
 import panel as pn
 
 from workbench.explorer import Explorer
-from workbench.theme import FIELD_MAP, INK, MUTED, OKABE_ITO, VERDICTS, Html, table_html
+from workbench.theme import (
+    FIELD_MAP,
+    INK,
+    MUTED,
+    OKABE_ITO,
+    VERDICTS,
+    Html,
+    needs_result,
+    table_html,
+)
 
 from . import drawings, live, study
 from .branch_and_bound import Search
@@ -24,19 +31,6 @@ from .drawings import STYLES
 from .experiments import GAPS, Case, Entry, Heuristics, Main, Prox, Race, Sweep
 from .findings import faster, same_support
 from .relaxation import Relaxed
-
-
-def needs_result(view: Callable[..., Any]) -> Callable[..., Any]:
-    """A view of an experiment that did not run (None), as after an interrupt, says so in words."""
-
-    @functools.wraps(view)
-    def shown(result: Any, *options: Any, **more: Any) -> Any:
-        if not result:
-            what = html.escape(view.__doc__.splitlines()[0])
-            return Html(f"<p><em>This experiment has not run, so there is no: {what}</em></p>")
-        return view(result, *options, **more)
-
-    return shown
 
 
 def _curve(x: Any, y: Any, axes: tuple[str, str], name: str, **options: Any) -> hv.Curve:
