@@ -20,6 +20,7 @@ import urllib.request
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import nbformat
 import pytest
 
 ROOT = Path(__file__).parents[2]
@@ -166,3 +167,28 @@ def lab(tmp_path_factory) -> Iterator[Callable[[Path], str]]:
     yield lab
     for process in running:
         stop(process)
+
+
+@pytest.fixture
+def run_in_lab(page, lab, tmp_path) -> Callable:
+    """`run_in_lab(*cells)`: the page with a notebook of these cells in JupyterLab, all started.
+
+    Without cells it is the one notebook in `tmp_path`.
+    """
+
+    def run(*cells: str):
+        if cells:
+            made = nbformat.v4.new_notebook(
+                cells=[nbformat.v4.new_code_cell(source) for source in cells],
+                metadata={"kernelspec": {"name": "python3", "display_name": "Python 3"}},
+            )
+            nbformat.write(made, tmp_path / "live.ipynb")
+        (path,) = tmp_path.glob("*.ipynb")
+        page.goto(lab(tmp_path).format(path.name))
+        page.locator(".jp-Notebook .jp-CodeCell").first.wait_for(timeout=60_000)
+        page.get_by_text("Python 3", exact=False).first.wait_for(timeout=60_000)
+        page.get_by_role("menuitem", name="Run").click()
+        page.get_by_role("menuitem", name="Run All Cells", exact=True).click()
+        return page
+
+    return run

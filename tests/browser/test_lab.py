@@ -1,36 +1,18 @@
 """The live tissue in JupyterLab: play, move a slider, see the canvas change."""
 
-import json
 import time
 
 import pytest
 
 
-def write(path, *cells):
-    made = [
-        {"cell_type": "code", "id": f"c{k}", "source": source, "metadata": {}, "outputs": [],
-         "execution_count": None}
-        for k, source in enumerate(cells)
-    ]  # fmt: skip
-    kernel = {"name": "python3", "display_name": "Python 3"}
-    text = {"cells": made, "metadata": {"kernelspec": kernel}, "nbformat": 4, "nbformat_minor": 5}
-    path.write_text(json.dumps(text))
-
-
 @pytest.fixture
-def notebook(page, lab, tmp_path):
+def notebook(run_in_lab):
     """A notebook with the explorer of neural_cpm, open in JupyterLab and run."""
-    write(
-        tmp_path / "live.ipynb",
+    page = run_in_lab(
         "from workbench import theme\ntheme.notebook()",
         "from workbench.methods.neural_cpm import live\nexplorer = live.explorer()\nexplorer",
         "explorer.parameters.temperature",
     )
-    page.goto(lab(tmp_path).format("live.ipynb"))
-    page.locator(".jp-Notebook .jp-CodeCell").first.wait_for(timeout=60_000)
-    page.get_by_text("Python 3", exact=False).first.wait_for(timeout=60_000)
-    page.get_by_role("menuitem", name="Run").click()
-    page.get_by_role("menuitem", name="Run All Cells", exact=True).click()
     page.locator(".lv[data-live=true]").wait_for(timeout=90_000)
     return page
 

@@ -21,7 +21,7 @@ PIXELS = """() => {
 
 
 @pytest.fixture
-def notebook(page, lab, tmp_path):
+def notebook(run_in_lab, tmp_path):
     """The real notebook with its quick preset, run from top to bottom."""
     papermill.execute_notebook(
         str(catalog.notebooks_folder() / "neural_cpm.ipynb"),
@@ -31,12 +31,7 @@ def notebook(page, lab, tmp_path):
         progress_bar=False,
         kernel_name="python3",
     )
-    page.goto(lab(tmp_path).format("neural_cpm.ipynb"))
-    page.locator(".jp-Notebook .jp-CodeCell").first.wait_for(timeout=60_000)
-    page.get_by_text("Python 3", exact=False).first.wait_for(timeout=60_000)
-    page.get_by_role("menuitem", name="Run").click()
-    page.get_by_role("menuitem", name="Run All Cells", exact=True).click()
-    return page
+    return run_in_lab()
 
 
 def test_the_notebook_runs_in_jupyterlab_and_its_tissue_obeys_the_slider(notebook):

@@ -3,7 +3,6 @@
 import re
 from pathlib import Path
 
-import nbformat
 import pytest
 
 expect = pytest.importorskip("playwright.sync_api").expect
@@ -109,16 +108,9 @@ CELLS = (
 )
 
 
-def test_in_jupyterlab_the_slow_curves_arrive_and_sliders_act(page, lab, tmp_path):
-    cells = [nbformat.v4.new_code_cell(source) for source in CELLS]
-    kernel = {"kernelspec": {"name": "python3", "display_name": "Python 3"}}
-    nbformat.write(nbformat.v4.new_notebook(cells=cells, metadata=kernel), tmp_path / "live.ipynb")
+def test_in_jupyterlab_the_slow_curves_arrive_and_sliders_act(page, run_in_lab):
     page.set_viewport_size({"width": 1500, "height": 1300})
-    page.goto(lab(tmp_path).format("live.ipynb"))
-    page.locator(".jp-Notebook .jp-CodeCell").first.wait_for(timeout=60_000)
-    page.get_by_text("Python 3", exact=False).first.wait_for(timeout=60_000)
-    page.get_by_role("menuitem", name="Run").click()
-    page.get_by_role("menuitem", name="Run All Cells", exact=True).click()
+    run_in_lab(*CELLS)
     expect(page.get_by_text(VERDICT)).to_be_visible(timeout=90_000)
     before = picture(page, "Eigenvalues").get_attribute("aria-label")
     slider = page.get_by_role("slider", name="log₁₀ 1/(1 − γ)")

@@ -4,7 +4,6 @@ import os
 import re
 from pathlib import Path
 
-import nbformat
 import pytest
 
 expect = pytest.importorskip("playwright.sync_api").expect
@@ -178,16 +177,9 @@ CELLS = (
 )
 
 
-def test_in_jupyterlab_an_attack_runs_and_faders_move_the_picture(page, lab, tmp_path):
-    cells = [nbformat.v4.new_code_cell(source) for source in CELLS]
-    kernel = {"kernelspec": {"name": "python3", "display_name": "Python 3"}}
-    nbformat.write(nbformat.v4.new_notebook(cells=cells, metadata=kernel), tmp_path / "live.ipynb")
+def test_in_jupyterlab_an_attack_runs_and_faders_move_the_picture(page, run_in_lab):
     page.set_viewport_size({"width": 1500, "height": 1300})
-    page.goto(lab(tmp_path).format("live.ipynb"))
-    page.locator(".jp-Notebook .jp-CodeCell").first.wait_for(timeout=60_000)
-    page.get_by_text("Python 3", exact=False).first.wait_for(timeout=60_000)
-    page.get_by_role("menuitem", name="Run").click()
-    page.get_by_role("menuitem", name="Run All Cells", exact=True).click()
+    run_in_lab(*CELLS)
     expect(page.get_by_text(REACHED)).to_be_visible(timeout=90_000)
     open_tab(page, "Singular vectors")
     fader = page.get_by_role("slider", name="z1", exact=True)

@@ -3,7 +3,6 @@
 import re
 from pathlib import Path
 
-import nbformat
 import pytest
 
 expect = pytest.importorskip("playwright.sync_api").expect
@@ -145,16 +144,9 @@ CELLS = (
 )
 
 
-def test_in_jupyterlab_a_search_runs_and_its_tree_is_read(page, lab, tmp_path):
-    cells = [nbformat.v4.new_code_cell(source) for source in CELLS]
-    kernel = {"kernelspec": {"name": "python3", "display_name": "Python 3"}}
-    nbformat.write(nbformat.v4.new_notebook(cells=cells, metadata=kernel), tmp_path / "live.ipynb")
+def test_in_jupyterlab_a_search_runs_and_its_tree_is_read(page, run_in_lab):
     page.set_viewport_size({"width": 1500, "height": 1300})
-    page.goto(lab(tmp_path).format("live.ipynb"))
-    page.locator(".jp-Notebook .jp-CodeCell").first.wait_for(timeout=60_000)
-    page.get_by_text("Python 3", exact=False).first.wait_for(timeout=60_000)
-    page.get_by_role("menuitem", name="Run").click()
-    page.get_by_role("menuitem", name="Run All Cells", exact=True).click()
+    run_in_lab(*CELLS)
     expect(page.get_by_text("Ready. A search can be stopped")).to_be_visible(timeout=180_000)
     button(page, "Run the search").click()
     expect(page.get_by_text(re.compile("certified to 0.01 %"))).to_be_visible(timeout=60_000)

@@ -1,6 +1,5 @@
 """Inline toys and drawings in JupyterLab: a slider changes the text and the chart below it."""
 
-import nbformat
 import pytest
 
 expect = pytest.importorskip("playwright.sync_api").expect
@@ -16,18 +15,10 @@ CELLS = (
 
 
 @pytest.fixture
-def notebook(page, lab, tmp_path):
+def notebook(page, run_in_lab):
     """The cells above in JupyterLab, run."""
-    cells = [nbformat.v4.new_code_cell(source) for source in CELLS]
-    kernel = {"kernelspec": {"name": "python3", "display_name": "Python 3"}}
-    nbformat.write(nbformat.v4.new_notebook(cells=cells, metadata=kernel), tmp_path / "toys.ipynb")
     page.set_viewport_size({"width": 1400, "height": 1400})
-    page.goto(lab(tmp_path).format("toys.ipynb"))
-    page.locator(".jp-Notebook .jp-CodeCell").first.wait_for(timeout=60_000)
-    page.get_by_text("Python 3", exact=False).first.wait_for(timeout=60_000)
-    page.get_by_role("menuitem", name="Run").click()
-    page.get_by_role("menuitem", name="Run All Cells", exact=True).click()
-    return page
+    return run_in_lab(*CELLS)
 
 
 def test_toys_follow_their_sliders_and_the_bench_runs(notebook):
