@@ -187,7 +187,7 @@ def test_claims_on_bounds_follow_the_measurements(finished):
     corrupted = experiments.Corrupted(rho, 1, stored(0.0, 0.1, 2))
     corrupted.result.bounds = [Bounds(0.5, 0.44, 0.43), Bounds(1.1, 0.98, 0.97)]
     gibbs = Gibbs(*(np.array([1.0, 1.0]) for _ in range(4)), np.array([0.48, 0.95]),
-                  np.array([0.5, 1.1]), 1000)  # fmt: skip
+                  np.array([0.5, 1.1]), *(np.ones((2, 5)) for _ in range(2)), 1000)  # fmt: skip
     valid = Validity({"hoeffding": 0.0, "kl": 0.001, "exact": 0.06}, {}, {}, 3000)
     made = claims_of(replace(finished, parameters=p, compression=runs, corrupted=corrupted,
                              posterior=gibbs, validity=valid))  # fmt: skip

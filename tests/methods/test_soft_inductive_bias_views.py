@@ -38,7 +38,8 @@ def finished():
     made.compression = {(64, 50): stored()}
     made.corrupted = Corrupted(np.array([0.0, 1.0]), 1, stored(2))
     two = np.array([0.5, 0.95])
-    made.posterior = Gibbs(two, 100 * two, two, two, two, two, 1000)
+    spread = np.ones((2, 5))
+    made.posterior = Gibbs(two, 100 * two, two, two, two, two, spread, spread, 1000)
     made.validity = validity(datasets=50)
     made.pathways = PathwayNetworks(
         {"rotated": {k: np.array([0.9]) for k in ("hard", "none", "soft")}}, {"rotated": [0.01]}
