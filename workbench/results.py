@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import json
 import platform
+import time
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -16,7 +18,7 @@ from typing import Any
 from workbench import steps as work
 from workbench.claims import Claims
 from workbench.parameters import Parameters
-from workbench.steps import Steps
+from workbench.steps import Step, Steps, part
 
 RECORD_MIME = "application/vnd.workbench+json"
 LIBRARIES = ("workbench", "numpy", "scipy", "numba", "torch", "scikit-learn", "panel", "holoviews")
@@ -27,7 +29,8 @@ class Study:
     """Base of every method's study: what was asked, what was claimed, and headline numbers.
 
     values: plain numbers by name, for sweeps. seconds: time of the run. complete: False when the
-    run was cancelled and only part of it was measured.
+    run was cancelled and only part of it was measured. running: the experiment whose result is
+    still partial, if any.
     """
 
     parameters: Parameters
@@ -35,6 +38,7 @@ class Study:
     values: dict[str, float] = field(default_factory=dict)
     seconds: float = 0.0
     complete: bool = True
+    running: str = ""
 
 
 def run_study(title: str, steps: Steps[Study], findings: Any, progress: bool = True) -> Study:
@@ -51,6 +55,36 @@ def run_study(title: str, steps: Steps[Study], findings: Any, progress: bool = T
         partial = stopped.data
         partial.claims, partial.values = findings.claims(partial), findings.values(partial)
         return partial
+
+
+Plan = Sequence[tuple[str, float, Callable[[], Steps[Any]]]]
+
+
+def plan_steps(study: Study, plan: Plan, findings: Any, titled: bool = True) -> Steps[Study]:
+    """Run the experiments of a plan in turn; data of a step: the study so far, judged.
+
+    plan: for each experiment the field of its result, its rough cost in any unit, and what makes
+    its steps, whose data are its partial result. titled: its name goes before their messages.
+    """
+    started, done = time.perf_counter(), 0.0
+    total = sum(cost for _, cost, _ in plan)
+    for name, cost, make in plan:
+
+        def so_far(partial: Any, name: str = name) -> Study:
+            setattr(study, name, partial)
+            study.running = name
+            return study
+
+        begin, done, title = done, done + cost, name.replace("_", " ")
+        result = yield from part(
+            make(), begin / total, done / total, title if titled else "", so_far
+        )
+        setattr(study, name, result)
+        study.running, study.seconds = "", time.perf_counter() - started
+        study.claims, study.values = findings.claims(study), findings.values(study)
+        yield Step(done / total, title, study)
+    study.complete = True
+    return study
 
 
 def versions() -> dict[str, str]:

@@ -7,7 +7,6 @@ progress; the numerical work itself is in `experiments.py`, imported when a run 
 from __future__ import annotations
 
 import contextlib
-import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from workbench import results
 from workbench.parameters import Boolean, Choice, Integer, Number, ParameterError, Text
 from workbench.parameters import Parameters as BaseParameters
-from workbench.steps import Step, Steps, part
+from workbench.steps import Step, Steps
 
 if TYPE_CHECKING:
     from .experiments import (
@@ -148,30 +147,13 @@ def run(parameters: Parameters | None = None, progress: bool = True) -> PASStudy
 def steps(p: Parameters) -> Steps[PASStudy]:
     """The study as steps; data of a step: the study so far, with claims on what is finished."""
     p.check()
-    started = time.perf_counter()
     study = PASStudy(p, complete=False)
     yield Step(0.0, "loading data", study)
 
     from . import findings
 
     with _cluster(p.workers) as client:
-        plan = _plan(p, client)
-        total, done = sum(cost for _, cost, _ in plan), 0.0
-        for name, cost, make in plan:
-
-            def so_far(partial: Any, name: str = name) -> PASStudy:
-                setattr(study, name, partial)
-                return study
-
-            begin, done = done, done + cost
-            title = name.replace("_", " ")
-            result = yield from part(make(), begin / total, done / total, title, so_far)
-            setattr(study, name, result)
-            study.seconds = time.perf_counter() - started
-            study.claims, study.values = findings.claims(study), findings.values(study)
-            yield Step(done / total, title, study)
-    study.complete = True
-    return study
+        return (yield from results.plan_steps(study, _plan(p, client), findings))
 
 
 @contextlib.contextmanager

@@ -6,8 +6,8 @@ progress; the numerical work itself is in `experiments.py`, imported when a run 
 
 from __future__ import annotations
 
-import time
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from workbench import results
@@ -23,7 +23,7 @@ from workbench.parameters import (
     Text,
 )
 from workbench.parameters import Parameters as BaseParameters
-from workbench.steps import Step, Steps, part
+from workbench.steps import Step, Steps
 
 if TYPE_CHECKING:
     from .experiments import Case, Comparison, Facts, Sweep
@@ -138,7 +138,6 @@ def run(parameters: Parameters | None = None, progress: bool = True) -> RankOneS
 def steps(p: Parameters) -> Steps[RankOneStudy]:
     """The study as steps; data of a step: the study so far, with claims on what is finished."""
     p.check()
-    started = time.perf_counter()
     study = RankOneStudy(p, complete=False)
     yield Step(0.0, "loading", study)
 
@@ -147,29 +146,13 @@ def steps(p: Parameters) -> Steps[RankOneStudy]:
     from . import experiments, findings
 
     plan: list[tuple[str, float, Any]] = [
-        ("comparison", 1, experiments.comparison_steps),
-        ("facts", 1, experiments.facts_steps),
-        ("sweep", 4, experiments.sweep_steps),
-        ("learning", 4, experiments.learning_steps),
+        ("comparison", 1, partial(experiments.comparison_steps, p)),
+        ("facts", 1, partial(experiments.facts_steps, p)),
+        ("sweep", 4, partial(experiments.sweep_steps, p)),
+        ("learning", 4, partial(experiments.learning_steps, p)),
     ]
     if p.families:
-        plan.insert(3, ("cases", 3, experiments.family_steps))
-    total, done = sum(cost for _, cost, _ in plan), 0.0
+        plan.insert(3, ("cases", 3, partial(experiments.family_steps, p)))
     # Products are small: two threads would only wait for each other on a busy machine.
     with threadpool_limits(1, "blas"):
-        for name, cost, make in plan:
-
-            def so_far(partial: Any, name: str = name) -> RankOneStudy:
-                setattr(study, name, partial)
-                return study
-
-            begin, done = done, done + cost
-            result = yield from part(
-                make(p), begin / total, done / total, name.replace("cases", "families"), data=so_far
-            )
-            setattr(study, name, result)
-            study.seconds = time.perf_counter() - started
-            study.claims, study.values = findings.claims(study), findings.values(study)
-            yield Step(done / total, name, study)
-    study.complete = True
-    return study
+        return (yield from results.plan_steps(study, plan, findings))

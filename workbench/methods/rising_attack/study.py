@@ -6,7 +6,6 @@ progress; the numerical work itself is in `experiments.py`, imported when a run 
 
 from __future__ import annotations
 
-import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -21,7 +20,7 @@ from workbench.parameters import (
     ParameterError,
 )
 from workbench.parameters import Parameters as BaseParameters
-from workbench.steps import Step, Steps, part
+from workbench.steps import Step, Steps
 
 if TYPE_CHECKING:
     from .ablations import Ablations, Nested, Widths
@@ -203,28 +202,12 @@ def run(parameters: Parameters | None = None, progress: bool = True) -> RisingAt
 def steps(p: Parameters) -> Steps[RisingAttackStudy]:
     """The study as steps; data of a step: the study so far, with claims on what is finished."""
     p.check()
-    started = time.perf_counter()
     study = RisingAttackStudy(p, complete=False)
     yield Step(0.0, "loading", study)
 
     from . import findings
 
-    plan = _plan(p, study)
-    total, done = sum(cost for _, cost, _ in plan), 0.0
-    for name, cost, make in plan:
-
-        def so_far(partial: Any, name: str = name) -> RisingAttackStudy:
-            setattr(study, name, partial)
-            return study
-
-        begin, done = done, done + cost
-        result = yield from part(make(), begin / total, done / total, data=so_far)
-        setattr(study, name, result)
-        study.seconds = time.perf_counter() - started
-        study.claims, study.values = findings.claims(study), findings.values(study)
-        yield Step(done / total, name.replace("_", " "), study)
-    study.complete = True
-    return study
+    return (yield from results.plan_steps(study, _plan(p, study), findings, titled=False))
 
 
 def _plan(p: Parameters, study: RisingAttackStudy) -> list[tuple[str, float, Any]]:

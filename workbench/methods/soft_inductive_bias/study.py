@@ -6,7 +6,6 @@ progress; the numerical work itself is in `experiments.py`, imported when a run 
 
 from __future__ import annotations
 
-import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -21,7 +20,7 @@ from workbench.parameters import (
     ParameterError,
 )
 from workbench.parameters import Parameters as BaseParameters
-from workbench.steps import Step, Steps, part
+from workbench.steps import Step, Steps
 
 if TYPE_CHECKING:
     from . import closed_forms as c
@@ -157,10 +156,9 @@ class Parameters(BaseParameters):
 class SoftBiasStudy(results.Study):
     """What a run leaves: one result per experiment (None while it has not run), and the claims.
 
-    running: the experiment whose result is still partial, if any; claims leave it out.
+    Claims leave out the experiment that is still running.
     """
 
-    running: str = ""
     polynomials: c.Polynomials | None = None
     efficiency: c.SampleEfficiency | None = None
     labels: e.RandomLabels | None = None
@@ -190,30 +188,12 @@ def run(parameters: Parameters | None = None, progress: bool = True) -> SoftBias
 def steps(p: Parameters) -> Steps[SoftBiasStudy]:
     """The study as steps; data of a step: the study so far, with claims on what is finished."""
     p.check()
-    started = time.perf_counter()
     study = SoftBiasStudy(p, complete=False)
     yield Step(0.0, "loading digits", study)
 
     from . import findings
 
-    plan = _plan(p)
-    total, done = sum(cost for _, cost, _ in plan), 0.0
-    for name, cost, make in plan:
-
-        def so_far(partial: Any, name: str = name) -> SoftBiasStudy:
-            setattr(study, name, partial)
-            study.running = name
-            return study
-
-        begin, done = done, done + cost
-        result = yield from part(make(), begin / total, done / total, name, so_far)
-        setattr(study, name, result)
-        study.running = ""
-        study.seconds = time.perf_counter() - started
-        study.claims, study.values = findings.claims(study), findings.values(study)
-        yield Step(done / total, name, study)
-    study.complete = True
-    return study
+    return (yield from results.plan_steps(study, _plan(p), findings))
 
 
 def _plan(p: Parameters) -> list[tuple[str, float, Any]]:

@@ -6,8 +6,8 @@ progress; the numerical work itself is in `experiments.py`, imported when a run 
 
 from __future__ import annotations
 
-import time
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from workbench import results
@@ -21,7 +21,7 @@ from workbench.parameters import (
     Text,
 )
 from workbench.parameters import Parameters as BaseParameters
-from workbench.steps import Step, Steps, part
+from workbench.steps import Step, Steps
 
 if TYPE_CHECKING:
     from .branch_and_bound import Search
@@ -212,7 +212,6 @@ def run(parameters: Parameters | None = None, progress: bool = True) -> SparseSt
 def steps(p: Parameters) -> Steps[SparseStudy]:
     """The study as steps; data of a step: the study so far, with claims on what is finished."""
     p.check()
-    started = time.perf_counter()
     study = SparseStudy(p, complete=False)
     yield Step(0.0, "compiling (first run only)", study)
 
@@ -224,28 +223,14 @@ def steps(p: Parameters) -> Steps[SparseStudy]:
     warm_up()
     heavy = {"few": 0.3, "most": 3, "all": 20}[p.cases]
     plan: list[tuple[str, float, Any]] = [
-        ("main", 1, experiments.main_steps),
-        ("prox", 0.5, experiments.prox_steps),
-        ("race", 0.2 * len(p.sizes) * p.race_seeds, experiments.race_steps),
-        ("heuristics", 0.3, experiments.heuristics_steps),
-        ("cases", heavy, experiments.cases_steps),
+        ("main", 1, partial(experiments.main_steps, p)),
+        ("prox", 0.5, partial(experiments.prox_steps, p)),
+        ("race", 0.2 * len(p.sizes) * p.race_seeds, partial(experiments.race_steps, p)),
+        ("heuristics", 0.3, partial(experiments.heuristics_steps, p)),
+        ("cases", heavy, partial(experiments.cases_steps, p)),
     ]
     if p.sweeps:
-        plan.append(("sweep", 2, experiments.sweep_steps))
-    total, done = sum(cost for _, cost, _ in plan), 0.0
+        plan.append(("sweep", 2, partial(experiments.sweep_steps, p)))
     # One thread: times are those of one core, and small products gain nothing from two.
     with threadpool_limits(1, "blas"):
-        for name, cost, make in plan:
-
-            def so_far(partial: Any, name: str = name) -> SparseStudy:
-                setattr(study, name, partial)
-                return study
-
-            begin, done = done, done + cost
-            result = yield from part(make(p), begin / total, done / total, name, data=so_far)
-            setattr(study, name, result)
-            study.seconds = time.perf_counter() - started
-            study.claims, study.values = findings.claims(study), findings.values(study)
-            yield Step(done / total, name, study)
-    study.complete = True
-    return study
+        return (yield from results.plan_steps(study, plan, findings))

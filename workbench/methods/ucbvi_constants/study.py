@@ -6,7 +6,6 @@ progress; the numerical work itself is in `experiments.py`, imported when a run 
 
 from __future__ import annotations
 
-import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -21,7 +20,7 @@ from workbench.parameters import (
     Text,
 )
 from workbench.parameters import Parameters as BaseParameters
-from workbench.steps import Step, Steps, part
+from workbench.steps import Step, Steps
 
 if TYPE_CHECKING:
     from .experiments import Bandits, Comparison, Scan, Switches
@@ -160,29 +159,12 @@ def run(parameters: Parameters | None = None, progress: bool = True) -> UCBVIStu
 def steps(p: Parameters) -> Steps[UCBVIStudy]:
     """The study as steps; data of a step: the study so far, with claims on what is finished."""
     p.check()
-    started = time.perf_counter()
     study = UCBVIStudy(p, complete=False)
     yield Step(0.0, "compiling the engine (first run only)", study)
 
     from . import findings
 
-    plan = _plan(p)
-    total, done = sum(cost for _, cost, _ in plan), 0.0
-    for name, cost, make in plan:
-
-        def so_far(partial: Any, name: str = name) -> UCBVIStudy:
-            setattr(study, name, partial)
-            return study
-
-        begin, done = done, done + cost
-        title = name.replace("_", " ")
-        result = yield from part(make(), begin / total, done / total, title, so_far)
-        setattr(study, name, result)
-        study.seconds = time.perf_counter() - started
-        study.claims, study.values = findings.claims(study), findings.values(study)
-        yield Step(done / total, title, study)
-    study.complete = True
-    return study
+    return (yield from results.plan_steps(study, _plan(p), findings))
 
 
 def _plan(p: Parameters) -> list[tuple[str, float, Any]]:
