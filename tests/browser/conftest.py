@@ -24,6 +24,7 @@ import nbformat
 import pytest
 
 ROOT = Path(__file__).parents[2]
+PATIENCE_MS = 60_000  # a loaded machine is slow, not wrong
 FLAGS = [
     "--no-sandbox",
     "--disable-gpu",
@@ -46,7 +47,7 @@ def browser() -> Iterator:
     """A headless Chromium driven by Playwright."""
     playwright = pytest.importorskip("playwright.sync_api")
     executable = os.environ.get("CHROMIUM") or shutil.which("chromium") or shutil.which("chrome")
-    playwright.expect.set_options(timeout=30_000)
+    playwright.expect.set_options(timeout=PATIENCE_MS)
     with playwright.sync_playwright() as driver:
         if executable is None and not Path(driver.chromium.executable_path).exists():
             pytest.skip("no Chromium: install Debian's `chromium` or `playwright install chromium`")
@@ -59,6 +60,7 @@ def browser() -> Iterator:
 def page(browser) -> Iterator:
     """A fresh page whose script errors fail the test."""
     context = browser.new_context(viewport={"width": 1280, "height": 900})
+    context.set_default_timeout(PATIENCE_MS)
     page = context.new_page()
     errors: list[str] = []
     page.on("pageerror", lambda error: errors.append(str(error)))
@@ -93,7 +95,7 @@ def free_port() -> int:
         return probe.getsockname()[1]
 
 
-def start(command: list[str], url: str, log: Path, timeout_s: float = 90) -> subprocess.Popen:
+def start(command: list[str], url: str, log: Path, timeout_s: float = 180) -> subprocess.Popen:
     """Start a server in a process group of its own and wait until `url` answers."""
     environment = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": str(ROOT)}
     with log.open("w") as stream:
@@ -185,8 +187,8 @@ def run_in_lab(page, lab, tmp_path) -> Callable:
             nbformat.write(made, tmp_path / "live.ipynb")
         (path,) = tmp_path.glob("*.ipynb")
         page.goto(lab(tmp_path).format(path.name))
-        page.locator(".jp-Notebook .jp-CodeCell").first.wait_for(timeout=60_000)
-        page.get_by_text("Python 3", exact=False).first.wait_for(timeout=60_000)
+        page.locator(".jp-Notebook .jp-CodeCell").first.wait_for(timeout=180_000)
+        page.get_by_text("Python 3", exact=False).first.wait_for(timeout=180_000)
         page.get_by_role("menuitem", name="Run").click()
         page.get_by_role("menuitem", name="Run All Cells", exact=True).click()
         return page

@@ -19,7 +19,7 @@ def tissue(page, app_url):
     """The page of neural_cpm, reached through the gallery."""
     page.goto(app_url)
     page.get_by_role("link", name="NeuralCPM").click()
-    page.locator(".lv[data-live=true]").wait_for(timeout=60_000)
+    page.locator(".lv[data-live=true]").wait_for(timeout=180_000)
     return page
 
 
@@ -91,7 +91,7 @@ def test_a_click_puts_a_copy_attempt_under_the_lens(tissue):
 def test_two_visitors_share_nothing(tissue, browser, app_url):
     other = browser.new_page()
     other.goto(app_url + "neural_cpm")
-    other.locator(".lv[data-live=true]").wait_for(timeout=60_000)
+    other.locator(".lv[data-live=true]").wait_for(timeout=180_000)
     enter(tissue, "temperature", 5)
     tissue.get_by_role("button", name="Play").click()
     time.sleep(1)
@@ -123,7 +123,7 @@ def test_a_long_run_of_one_visitor_leaves_the_page_of_another_alive(
     idle = waits_s(tissue, 3)
     other = browser.new_page()
     other.goto(app_url + slug)
-    other.get_by_role("button", name="Run the study").click(timeout=60_000)
+    other.get_by_role("button", name="Run the study").click(timeout=180_000)
     expect(other.get_by_role("status").filter(has_text="%")).to_be_visible()
     busy = waits_s(tissue, 20)
     assert other.get_by_role("button", name="Cancel").is_visible(), "it ran all the while"

@@ -13,7 +13,7 @@ def notebook(run_in_lab):
         "from workbench.methods.neural_cpm import live\nexplorer = live.explorer()\nexplorer",
         "explorer.parameters.temperature",
     )
-    page.locator(".lv[data-live=true]").wait_for(timeout=90_000)
+    page.locator(".lv[data-live=true]").wait_for(timeout=180_000)
     return page
 
 
@@ -43,7 +43,7 @@ def test_the_tissue_plays_and_a_slider_acts_on_it(notebook, capsys):
     notebook.get_by_role("button", name="Pause").click()
     cell = notebook.locator(".jp-Cell").nth(2)
     said = cell.locator(".jp-OutputArea-output")
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + 180
     while wanted not in "".join(said.all_inner_texts()):  # the kernel hears of it later
         assert time.monotonic() < deadline
         cell.locator(".cm-content").click()

@@ -61,12 +61,12 @@ def test_the_card_opens_the_gallery_and_a_living_explorer(page, jupyter):
     root, token = jupyter
     page.goto(f"{root}lab?token={token}")
     card = page.locator(".jp-LauncherCard", has_text="Workbench")
-    expect(card).to_be_visible(timeout=60_000)
+    expect(card).to_be_visible(timeout=180_000)
     assert card.locator("img, svg").count() == 1
     card.click()
     app = page.frame_locator("iframe[src*='/workbench/']")
-    app.get_by_role("link", name="NeuralCPM").click(timeout=90_000)
-    app.locator(".lv[data-live=true]").wait_for(timeout=90_000)
+    app.get_by_role("link", name="NeuralCPM").click(timeout=180_000)
+    app.locator(".lv[data-live=true]").wait_for(timeout=180_000)
     frames = int(app.locator(".lv").get_attribute("data-frames"))
     app.get_by_role("button", name="Play").click()
     expect(app.locator(".lv")).not_to_have_attribute("data-frames", str(frames))

@@ -35,7 +35,7 @@ def notebook(run_in_lab, tmp_path):
 
 
 def test_the_notebook_runs_in_jupyterlab_and_its_tissue_obeys_the_slider(notebook):
-    notebook.locator(".lv[data-live=true]").first.wait_for(timeout=120_000)
+    notebook.locator(".lv[data-live=true]").first.wait_for(timeout=180_000)
     notebook.get_by_text("python 3.").last.wait_for(timeout=180_000)  # the last cell has printed
     assert notebook.locator('[data-mime-type="application/vnd.jupyter.error"]').count() == 0
     view = notebook.locator(".lv").first
@@ -65,7 +65,7 @@ def test_the_report_is_one_small_file_that_asks_for_nothing(offline_page, report
     offline_page.on("pageerror", lambda error: errors.append(str(error)))
     assert report.html.stat().st_size < 5_000_000
     offline_page.goto(report.html.as_uri())
-    offline_page.locator("canvas").first.wait_for(timeout=20_000)
+    offline_page.locator("canvas").first.wait_for(timeout=60_000)
     offline_page.wait_for_timeout(1500)
     assert offline_page.requests == []
     assert errors == []

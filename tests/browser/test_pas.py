@@ -28,7 +28,7 @@ def bench(page, url):
     """The page with its first split."""
     page.set_viewport_size({"width": 1200, "height": 1100})
     page.goto(url)
-    expect(page.get_by_role("img", name="Problem 1: mean label")).to_be_visible(timeout=90_000)
+    expect(page.get_by_role("img", name="Problem 1: mean label")).to_be_visible(timeout=180_000)
     return page
 
 
@@ -97,14 +97,14 @@ def test_trials_quality_and_regret_are_measured(bench):
     open_tab(bench, "Errors")
     bench.get_by_role("button", name="Run the trials").click()
     expect(bench.get_by_role("img", name="NYT, tuned, 40% labelled, 4 trials")).to_be_visible(
-        timeout=60_000
+        timeout=180_000
     )
     open_tab(bench, "Regret")
     bench.get_by_role("button", name="Measure the regret").click()
-    expect(bench.get_by_role("img", name="What it costs not to know")).to_be_visible(timeout=60_000)
+    expect(bench.get_by_role("img", name="What it costs not to know")).to_be_visible(timeout=180_000)
     open_tab(bench, "Quality")
     bench.get_by_role("button", name="Measure the curve").click()
-    expect(bench.get_by_role("img", name="From noise to the tuned")).to_be_visible(timeout=60_000)
+    expect(bench.get_by_role("img", name="From noise to the tuned")).to_be_visible(timeout=180_000)
 
 
 def test_the_form_acts_on_the_split(bench):

@@ -20,7 +20,7 @@ def bench(page, url):
     """The page with all curves."""
     page.set_viewport_size({"width": 1280, "height": 1500})
     page.goto(url)
-    expect(page.get_by_text(VERDICT)).to_be_visible(timeout=60_000)
+    expect(page.get_by_text(VERDICT)).to_be_visible(timeout=180_000)
     return page
 
 
@@ -86,7 +86,7 @@ def test_grid_and_learning_have_their_tabs(bench):
     expect(picture(bench, "R1-VI, iteration")).to_be_visible()
     open_tab(bench, "Learning")
     bench.get_by_role("button", name="Learn", exact=True).click()
-    expect(bench.get_by_text(re.compile("Learned. Least error"))).to_be_visible(timeout=60_000)
+    expect(bench.get_by_text(re.compile("Learned. Least error"))).to_be_visible(timeout=180_000)
     expect(picture(bench, "Errors of the learners")).to_be_visible()
     before = picture(bench, "Errors of the learners").get_attribute("aria-label")
     bench.get_by_label("Errors of q").select_option("with the best constant subtracted")
@@ -111,7 +111,7 @@ CELLS = (
 def test_in_jupyterlab_the_slow_curves_arrive_and_sliders_act(page, run_in_lab):
     page.set_viewport_size({"width": 1500, "height": 1300})
     run_in_lab(*CELLS)
-    expect(page.get_by_text(VERDICT)).to_be_visible(timeout=90_000)
+    expect(page.get_by_text(VERDICT)).to_be_visible(timeout=180_000)
     before = picture(page, "Eigenvalues").get_attribute("aria-label")
     slider = page.get_by_role("slider", name="log₁₀ 1/(1 − γ)")
     slider.focus()

@@ -22,7 +22,7 @@ def bench(page, url):
     """The page with the first attack finished."""
     page.set_viewport_size({"width": 1280, "height": 1400})
     page.goto(url)
-    expect(page.get_by_text(REACHED)).to_be_visible(timeout=60_000)
+    expect(page.get_by_text(REACHED)).to_be_visible(timeout=180_000)
     page.locator(".rl[data-live=true]").wait_for()
     return page
 
@@ -158,7 +158,7 @@ def test_polytope_and_comparison_appear_in_their_tabs(bench):
     open_tab(bench, "Compare")
     bench.get_by_role("button", name="Compare all attacks").click()
     expect(bench.get_by_role("row", name=re.compile("^QuadAttacK"))).to_be_visible()
-    expect(bench.get_by_text("Compared.")).to_be_visible(timeout=60_000)
+    expect(bench.get_by_text("Compared.")).to_be_visible(timeout=180_000)
     assert bench.get_by_role("row").filter(has_text=re.compile("reached|failed")).count() >= 4
 
 
@@ -180,7 +180,7 @@ CELLS = (
 def test_in_jupyterlab_an_attack_runs_and_faders_move_the_picture(page, run_in_lab):
     page.set_viewport_size({"width": 1500, "height": 1300})
     run_in_lab(*CELLS)
-    expect(page.get_by_text(REACHED)).to_be_visible(timeout=90_000)
+    expect(page.get_by_text(REACHED)).to_be_visible(timeout=180_000)
     open_tab(page, "Singular vectors")
     fader = page.get_by_role("slider", name="z1", exact=True)
     expect(page.get_by_text(re.compile("Linearized at iteration"))).to_be_visible()

@@ -18,7 +18,7 @@ def bench(page, url):
     """The page, ready to search."""
     page.set_viewport_size({"width": 1280, "height": 1300})
     page.goto(url)
-    expect(page.get_by_text("Ready. A search can be stopped")).to_be_visible(timeout=60_000)
+    expect(page.get_by_text("Ready. A search can be stopped")).to_be_visible(timeout=180_000)
     return page
 
 
@@ -36,7 +36,7 @@ def picture(page, start):
 
 def test_a_search_grows_its_tree_and_a_node_is_read_and_picked_by_keys(bench):
     button(bench, "Run the search").click()
-    expect(bench.get_by_text(re.compile("certified to 0.01 %"))).to_be_visible(timeout=60_000)
+    expect(bench.get_by_text(re.compile("certified to 0.01 %"))).to_be_visible(timeout=180_000)
     expect(picture(bench, "Bounds: best value 87.67")).to_be_visible()
     expect(picture(bench, "Certified β: ").first).to_have_attribute(
         "aria-label", re.compile("at the box")
@@ -56,7 +56,7 @@ def test_a_search_grows_its_tree_and_a_node_is_read_and_picked_by_keys(bench):
 
 def test_a_click_picks_the_node_under_the_pointer(bench):
     button(bench, "Run the search").click()
-    expect(bench.get_by_text(re.compile("certified to 0.01 %"))).to_be_visible(timeout=60_000)
+    expect(bench.get_by_text(re.compile("certified to 0.01 %"))).to_be_visible(timeout=180_000)
     tree = bench.get_by_role("application")
     tree.click(position={"x": 16, "y": 16})
     expect(picture(bench, r"Relaxed z of node 0")).to_be_visible()
@@ -149,7 +149,7 @@ def test_in_jupyterlab_a_search_runs_and_its_tree_is_read(page, run_in_lab):
     run_in_lab(*CELLS)
     expect(page.get_by_text("Ready. A search can be stopped")).to_be_visible(timeout=180_000)
     button(page, "Run the search").click()
-    expect(page.get_by_text(re.compile("certified to 0.01 %"))).to_be_visible(timeout=60_000)
+    expect(page.get_by_text(re.compile("certified to 0.01 %"))).to_be_visible(timeout=180_000)
     tree = page.get_by_role("application", name=re.compile("^Search tree"))
     tree.click(position={"x": 16, "y": 16})
     expect(picture(page, "Relaxed z of node 0")).to_be_visible()

@@ -23,18 +23,18 @@ def notebook(page, run_in_lab):
 
 def test_toys_follow_their_sliders_and_the_bench_runs(notebook):
     # Text, then a chart, as the two kinds of things that a toy's function returns.
-    expect(notebook.get_by_text("two to the 3")).to_be_visible(timeout=90_000)
+    expect(notebook.get_by_text("two to the 3")).to_be_visible(timeout=180_000)
     sliders = notebook.get_by_role("slider")
     sliders.nth(0).focus()
     sliders.nth(0).press("ArrowRight")
-    expect(notebook.get_by_text("two to the 4")).to_be_visible(timeout=30_000)
+    expect(notebook.get_by_text("two to the 4")).to_be_visible(timeout=60_000)
     charts = notebook.locator(".jp-OutputArea .bk-Figure")
-    expect(charts.first).to_be_visible(timeout=60_000)
+    expect(charts.first).to_be_visible(timeout=180_000)
     cell = notebook.locator(".jp-Cell").nth(2)
     slider = cell.get_by_role("slider").first
     slider.focus()
     slider.press("ArrowRight")
-    expect(cell.locator(".bk-Figure")).to_have_count(1, timeout=30_000)
+    expect(cell.locator(".bk-Figure")).to_have_count(1, timeout=60_000)
     expect(notebook.get_by_role("img", name="Regret, pseudo: random 3 x 3")).to_be_visible(
-        timeout=90_000
+        timeout=180_000
     )

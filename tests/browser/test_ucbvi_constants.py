@@ -30,9 +30,9 @@ def bench(page, url):
     page.set_viewport_size({"width": 1200, "height": 1100})
     page.goto(url)
     expect(page.get_by_role("img", name="Regret, pseudo: random 3 x 3")).to_be_visible(
-        timeout=90_000
+        timeout=180_000
     )
-    expect(page.get_by_text("Done.")).to_be_visible(timeout=60_000)
+    expect(page.get_by_text("Done.")).to_be_visible(timeout=180_000)
     return page
 
 
@@ -62,13 +62,13 @@ def test_a_change_of_the_form_runs_anew_and_optimism_breaks(bench):
     scale = bench.get_by_label("scale", exact=True)
     scale.fill("0")
     scale.press("Enter")
-    expect(bench.get_by_text("BF-I ✗ V < V* in")).to_be_visible(timeout=30_000)
+    expect(bench.get_by_text("BF-I ✗ V < V* in")).to_be_visible(timeout=60_000)
 
 
 def test_bandits_answer_a_click(bench):
     open_tab(bench, "Bandits")
     bench.get_by_role("button", name="Pull the arms").click()
-    expect(bench.get_by_role("img", name="Bandits: two constants")).to_be_visible(timeout=30_000)
+    expect(bench.get_by_role("img", name="Bandits: two constants")).to_be_visible(timeout=60_000)
 
 
 @pytest.mark.parametrize(
