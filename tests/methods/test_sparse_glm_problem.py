@@ -38,6 +38,8 @@ def holed(value):
         ({"loss": "lineer"}, "loss = 'lineer'; allowed are .*; did you mean 'linear'"),
         ({"X": holed(np.nan)}, r"X has values that are NaN or infinite, first in columns \[2\]"),
         ({"X": holed(np.inf)}, "NaN or infinite"),
+        ({"X": holed(1) + 1j}, "X has complex values: real numbers are needed"),
+        ({"y": LABELS + 1j}, "y has complex values"),
         ({"X": 1e200 * X}, r"X has values beyond 1e\+100: standardize it first"),
         ({"y": 1e200 * Y}, r"y has values beyond 1e\+100"),
         ({"X": X[:, 0]}, r"X has shape \(20,\): needed is \(n, p\)"),

@@ -27,7 +27,7 @@ METHOD = Method(
   volume    = {267},
   year      = {2025}
 }""",
-    minutes=Minutes(reading=45, quick=0.4, default=1.5, full=25),
+    minutes=Minutes(reading=45, quick=0.4, default=1.5, full=14),
     level="graduate",
     memory_mb=700,
     prerequisites="linear algebra (singular vectors), quadratic programs, convolutional networks",

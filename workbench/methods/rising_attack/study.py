@@ -229,8 +229,8 @@ def _plan(p: Parameters, study: RisingAttackStudy) -> list[tuple[str, float, Any
         (p.digits and p.tuned, "digits_tuned", 150,
          lambda: experiments.tuned_digits_steps(p, study.digits)),
         (p.long_ablations, "long_ablations", 40, lambda: ablations.long_ablations_steps(p)),
-        (p.tuned, "tuned", 500, lambda: experiments.tuned_steps(p)),
-        (p.width_sweep, "widths", 260, lambda: ablations.width_steps(p)),
+        (p.tuned, "tuned", 340, lambda: experiments.tuned_steps(p)),
+        (p.width_sweep, "widths", 120, lambda: ablations.width_steps(p)),
         (p.peers, "anchor", 90, lambda: experiments.anchor_steps(p)),
         (p.defense, "defense", 10, lambda: ablations.defense_steps(p)),
     ]  # fmt: skip

@@ -133,7 +133,7 @@ def make_problem(
         names = [str(column) for column in getattr(X, "columns", ())]
     X = _matrix(X)
     n, p = X.shape
-    y = np.asarray(y)
+    y = _real("y", np.asarray(y))
     if y.ndim == 2 and y.shape[1] == 1:
         y = y[:, 0]
     if y.shape != (n,):
@@ -152,11 +152,11 @@ def _matrix(X: ArrayLike) -> np.ndarray:
         fits(np.prod(X.shape), psutil.virtual_memory().available)
         X = X.toarray()
     try:
-        X = np.asarray(X)
+        X = _real("X", np.asarray(X))
         fits(X.size, psutil.virtual_memory().available)
         X = np.ascontiguousarray(X, dtype=np.float64)
     except (TypeError, ValueError) as error:
-        if "memory" in str(error):
+        if "memory" in str(error) or "complex" in str(error):
             raise
         raise ValueError(f"X must hold numbers only: {error}") from None
     if X.ndim != 2 or 0 in X.shape:
@@ -166,6 +166,12 @@ def _matrix(X: ArrayLike) -> np.ndarray:
         raise ValueError(f"X has values that are NaN or infinite, first in columns {bad}")
     _not_huge("X", X)
     return X
+
+
+def _real(name: str, values: np.ndarray) -> np.ndarray:
+    if np.iscomplexobj(values):
+        raise ValueError(f"{name} has complex values: real numbers are needed")
+    return values
 
 
 def _not_huge(name: str, values: np.ndarray) -> None:
