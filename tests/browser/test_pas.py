@@ -101,7 +101,7 @@ def test_trials_quality_and_regret_are_measured(bench):
     )
     open_tab(bench, "Regret")
     bench.get_by_role("button", name="Measure the regret").click()
-    expect(bench.get_by_role("img", name="What it costs not to know")).to_be_visible(timeout=180_000)
+    expect(bench.get_by_role("img", name="What it costs not to know")).to_be_visible(timeout=90_000)
     open_tab(bench, "Quality")
     bench.get_by_role("button", name="Measure the curve").click()
     expect(bench.get_by_role("img", name="From noise to the tuned")).to_be_visible(timeout=180_000)
