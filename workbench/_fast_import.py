@@ -1,9 +1,11 @@
 """Imported for its effect, before nbformat: start a second or two sooner.
 
-nbformat imports jsonschema, which builds the grammar of RFC 3987 addresses whenever the package
-for it is installed. Notebooks need no such check; jsonschema does without what cannot be imported.
+nbformat imports jsonschema, which builds the grammars of RFC 3987 addresses and ISO 8601 durations
+whenever the packages for them are installed. Notebooks need no such checks; jsonschema does without
+what cannot be imported.
 """
 
 import sys
 
-sys.modules.setdefault("rfc3987_syntax", None)
+for package in ("rfc3987_syntax", "isoduration"):
+    sys.modules.setdefault(package, None)
