@@ -71,8 +71,8 @@ def plan_steps(study: Study, plan: Plan, findings: Any, titled: bool = True) -> 
     for name, cost, make in plan:
 
         def so_far(partial: Any, name: str = name) -> Study:
+            study.running = name  # first: nobody may take what is partial for finished
             setattr(study, name, partial)
-            study.running = name
             return study
 
         begin, done, title = done, done + cost, name.replace("_", " ")
