@@ -43,9 +43,11 @@ def picture(page, name):
 
 def test_every_tab_draws_its_picture_when_it_is_opened(bench):
     for tab, name in (
-        ("Random labels", "Gaussian process: accuracy"),
+        ("Sample size", "Fits to 16 examples"), ("Random labels", "Gaussian process: accuracy"),
+        ("Least squares", "Weak features"), ("Least squares", "Isotropic design"),
         ("Double descent", "Random ReLU features of digits"), ("Bounds", "Bounds: training error"),
-        ("Symmetry", "Evidence of r, task orient"), ("Two axes", "Flexible and simple"),
+        ("Symmetry", "Evidence of r, task orient"), ("Learned features", "Along the direction u"),
+        ("Two axes", "Flexible and simple"),
     ):  # fmt: skip
         open_tab(bench, tab)
         expect(bench.get_by_role("img", name=name).first).to_be_visible(timeout=180_000)
@@ -85,11 +87,35 @@ def test_a_width_streams_its_loss_and_stop_ends_it(bench):
     expect(bench.get_by_text("Stopped; what was finished is shown.")).to_be_visible(timeout=60_000)
 
 
+def test_t_is_dragged_along_two_solutions(bench):
+    open_tab(bench, "Paths")
+    bench.get_by_role("button", name="Connect two solutions").click()
+    expect(bench.get_by_role("img", name="Loss on the plane")).to_be_visible(timeout=180_000)
+    expect(bench.get_by_text("Done.")).to_be_visible(timeout=180_000)
+    bench.get_by_role("slider", name="t", exact=True).press("Home")
+    expect(bench.get_by_text("At t = 0:")).to_be_visible()
+
+
+def test_a_network_turns_to_the_direction(bench):
+    open_tab(bench, "Learned features")
+    bench.get_by_role("slider", name="Examples n").locator("visible=true").first.press("Home")
+    bench.get_by_role("button", name="Train a network").click()
+    expect(bench.get_by_role("img", name="Alignment: share of weights")).to_be_visible(
+        timeout=180_000
+    )
+    expect(bench.get_by_text("network, 25 examples")).to_be_visible(timeout=180_000)
+
+
 @pytest.mark.parametrize(
     "tab, slider, name, by",
     [
         ("Polynomials", "Order J", "Simple: train RMSE", -5),
+        ("Sample size", "Noise σ", "Fits to 16 examples", 0.1),
+        ("Random labels", "log10 noise", "Gaussian process: accuracy", 0.5),
+        ("Least squares", "Signal in a feature", "Weak features", -0.2),
+        ("Least squares", "Size of θ", "Isotropic design", 0.5),
         ("Bounds", "Bits of the code", "Bounds: training error", 40),
+        ("Learned features", "Length scale", "Along the direction u", 1.0),
         ("Double descent", "log10 ridge", "Random ReLU features", 0.2),
     ],
 )
@@ -99,7 +125,7 @@ def test_pictures_answer_a_slider(bench, tab, slider, name, by):
     expect(shown).to_be_visible(timeout=180_000)
     if tab == "Double descent":
         expect(bench.get_by_text("Done.")).to_be_visible(timeout=180_000)
-    moved = bench.get_by_role("slider", name=slider).first
+    moved = bench.get_by_role("slider", name=slider).locator("visible=true").first
     took = sorted(
         bench.evaluate(ANSWER, [moved.element_handle(), shown.element_handle(), by])
         for _ in range(5)

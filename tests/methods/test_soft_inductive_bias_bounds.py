@@ -4,6 +4,7 @@ from itertools import pairwise, product
 
 import numpy as np
 import pytest
+import torch
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy.optimize import minimize_scalar
@@ -209,7 +210,7 @@ def test_errors_and_bits_are_those_of_the_decoded_network(data):
     assert made.train_error_ == (made.predict(x) != y).mean()
     again = bounds.occam(made.train_error_, 300, made.bits_ * LOG2, 0.05)
     assert again == made.bound_
-    assert (made.predict(tx) != ty).mean() < 0.6
+    assert (made.predict(tx) != ty).mean() < 0.8  # chance is .9, and training was short
     # Decoded from nothing but the bits and the seed that was fixed before the data.
     w = compression.network_of(made.message_.bits, 3, (64, 16, 10))
     logits = networks.forward(w, networks.tensor(x), (64, 16, 10))[0]
@@ -236,16 +237,45 @@ def test_a_subspace_larger_than_the_network_is_refused(data):
         ))  # fmt: skip
 
 
-def test_networks_of_a_batch_are_stored_as_if_alone(data):
-    x, y, tx, ty = (np.stack([a, a]) for a in data)
-    both = run(compression.compress_steps(x, y, tx, ty, width=8, d=50, levels=5, seeds=[0, 1],
-                                          **FAST))  # fmt: skip
-    one = run(compression.compress_steps(
-        x[:1], y[:1], tx[:1], ty[:1], width=8, d=50, levels=5, seeds=[1], **FAST
-    ))  # fmt: skip
-    assert both.train[1] == pytest.approx(one.train[0], abs=0.02)
-    assert (both.of("kl") > both.test).all()
-    assert both.messages[0].bits != both.messages[1].bits
+@pytest.fixture
+def double():
+    """Double precision, so that rounding does not move a coordinate to another level."""
+    torch.set_default_dtype(torch.float64)
+    yield
+    torch.set_default_dtype(torch.float32)
+
+
+def test_networks_of_a_batch_are_stored_bit_for_bit_as_if_alone(data, double):
+    ds, seeds = [50, 20, 50, 20], [0, 0, 1, 1]
+    x, y, tx, ty = (np.stack([a] * 4) for a in data)
+    y[2] = digits.corrupted(y[2], 0.5, 0)
+    together = run(compression.compress_steps(x, y, tx, ty, width=8, d=ds, levels=5, seeds=seeds,
+                                              **FAST))  # fmt: skip
+    assert together.d.tolist() == ds and len({m.bits for m in together.messages}) == 4
+    for i in range(4):
+        alone = run(compression.compress_steps(
+            x[i : i + 1], y[i : i + 1], tx[:1], ty[:1], width=8, d=ds[i], levels=5,
+            seeds=seeds[i : i + 1], **FAST,
+        ))  # fmt: skip
+        assert alone.messages[0] == together.messages[i]
+        assert alone.train[0] == together.train[i] and alone.test[0] == together.test[i]
+    rows = together.rows([3, 1])
+    assert rows.d.tolist() == [20, 20] and rows.messages[0] is together.messages[3]
+    assert rows.curves[-1][1].tolist() == together.curves[-1][1][[3, 1]].tolist()
+    assert (together.of("kl") > together.test).all()
+
+
+def test_errors_on_test_data_are_on_labels_as_random_and_on_true_ones():
+    s = digits.split(200, 0, 0.5, n_test=150)
+    assert 0.3 < (s.noisy_test_y != s.test_y).mean() < 0.6
+    assert (s.noisy_test_y[:50] != digits.corrupted(s.test_y, 0.5, 0)[:50]).any()
+    arrays = [a[None] for a in (s.train_x, s.train_y, s.test_x, s.noisy_test_y, s.test_y)]
+    made = run(compression.compress_steps(*arrays[:4], true_test_labels=arrays[4], width=8, d=50,
+                                          levels=5, seeds=[0], **FAST))  # fmt: skip
+    w = compression.network_of(made.messages[0].bits, 0, (64, 8, 10))
+    guess = networks.forward(w, networks.tensor(s.test_x), (64, 8, 10))[0].argmax(1).numpy()
+    assert made.test[0] == (guess != s.noisy_test_y).mean()
+    assert made.test_true[0] == (guess != s.test_y).mean() < made.test[0]
 
 
 def test_the_posterior_is_bounded_by_what_was_sampled(data):
@@ -254,6 +284,7 @@ def test_the_posterior_is_bounded_by_what_was_sampled(data):
     made = run(gibbs.gibbs_steps(x, y, tx, ty, scales=(0.3, 1.0), steps=80, draws=200))
     assert made.bound[0] < made.bound[1] and (made.bound > made.test).all()
     assert (made.bound < made.root).all() and made.draws == 200
+    np.testing.assert_array_equal(made.test, made.test_true)  # the same labels for both here
     # Once more from the posterior itself: its divergence, and the union over two scales.
     ratio, scale = made.std[0] / made.scale[0], made.scale[0]
     divergence = np.sum(0.5 * (ratio**2 + (made.mean[0] / scale) ** 2 - 1) - np.log(ratio))

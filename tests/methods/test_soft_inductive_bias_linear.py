@@ -5,7 +5,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from workbench.methods.soft_inductive_bias import digits, double_descent, polynomials, processes
+from workbench.methods.soft_inductive_bias import (
+    closed_forms,
+    digits,
+    double_descent,
+    polynomials,
+    processes,
+)
 from workbench.methods.soft_inductive_bias.dimension import effective_dimension, linear_gaussian
 
 GRID = np.linspace(-1, 1, 30)
@@ -178,6 +184,20 @@ def test_a_group_must_map_the_grid_to_itself():
         digits.as_group(np.zeros((2, 5)), 64)
     with pytest.raises(ValueError, match="did you mean 'flip'"):
         digits.permutations("flips")
+
+
+def test_a_group_of_your_own_reaches_the_kernel():
+    s = digits.task("upright", 40, 0, n_test=60)
+    turned = closed_forms.choice_of(s, digits.rotations([0, 90, 180, 270]))
+    np.testing.assert_allclose(turned.evidence, closed_forms.choice_of(s, "C4").evidence)
+    transposed = np.stack([np.arange(64), np.arange(64).reshape(8, 8).T.ravel()])
+    own = closed_forms.choice_of(s, transposed)
+    assert not np.allclose(own.evidence[0], turned.evidence[0])
+    np.testing.assert_allclose(own.evidence[-1], turned.evidence[-1])  # r = 1: no symmetry
+    with pytest.raises(ValueError, match="no group"):
+        closed_forms.choice_of(s, transposed[1:])
+    with pytest.raises(ValueError, match="does not map the image grid to itself"):
+        closed_forms.symmetric_choice("upright", 40, 0, np.zeros((1, 64), int))
 
 
 def test_corruption_replaces_the_share_that_was_asked_for_and_grows():

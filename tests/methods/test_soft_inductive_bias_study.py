@@ -85,7 +85,9 @@ def test_what_is_trained_runs_at_a_tiny_size_and_repeats():
     assert made.relu.n == 100 and set(made.relu.test) == {0.0, 0.02}
     stored = made.compression[0, 20]
     assert len(stored.bounds) == 1 and stored.bits[0] == len(stored.messages[0])
-    assert made.corrupted.bound().shape == (2, 1)
+    assert made.corrupted.bound().shape == (2, 1) and made.corrupted.done
+    random = made.corrupted.rows[1.0]
+    assert random.test[0] > 0.7 and random.test_true[0] > 0.7
     assert made.corrupted.bound()[1, 0] > made.corrupted.bound()[0, 0]
     assert set(made.connected) == {4, 0} and made.connected[4].plane is not None
     assert made.learned[40].net.shape == (1,)
@@ -172,7 +174,7 @@ def stored(kl, test, n=1):
     from workbench.methods.soft_inductive_bias.compression import Compressed
 
     each = np.full(n, test)
-    return Compressed(64, 100, 9, 1437, each, each, each, np.full(n, 380), [{}] * n,
+    return Compressed(64, np.full(n, 100), 9, 1437, *(each,) * 4, np.full(n, 380), [{}] * n,
                       [Bounds(kl + 0.02, kl, kl - 0.01)] * n)  # fmt: skip
 
 
@@ -183,10 +185,8 @@ def test_claims_on_bounds_follow_the_measurements(finished):
         (64, 100): stored(0.43, 0.17),
         (256, 100): stored(0.44, 0.2),
     }
-    rho = np.array([0.0, 1.0])
-    corrupted = experiments.Corrupted(rho, 1, stored(0.0, 0.1, 2))
-    corrupted.result.bounds = [Bounds(0.5, 0.44, 0.43), Bounds(1.1, 0.98, 0.97)]
-    gibbs = Gibbs(*(np.array([1.0, 1.0]) for _ in range(4)), np.array([0.48, 0.95]),
+    corrupted = experiments.Corrupted({0.0: stored(0.44, 0.1), 1.0: stored(0.98, 0.9)})
+    gibbs = Gibbs(*(np.array([1.0, 1.0]) for _ in range(5)), np.array([0.48, 0.95]),
                   np.array([0.5, 1.1]), *(np.ones((2, 5)) for _ in range(2)), 1000)  # fmt: skip
     valid = Validity({"hoeffding": 0.0, "kl": 0.001, "exact": 0.06}, {}, {}, 3000)
     made = claims_of(replace(finished, parameters=p, compression=runs, corrupted=corrupted,
@@ -201,6 +201,59 @@ def test_claims_on_bounds_follow_the_measurements(finished):
     assert [made[i].verdict for i in ids[:3]] == ["fails"] * 3
     other = replace(finished, parameters=study.Parameters(delta=0.5), compression=runs)
     assert claims_of(other)["bound"].verdict == "not tested"
+    broken = experiments.Corrupted({0.0: stored(0.44, 0.1), 1.0: stored(0.8, 0.9)})
+    made = claims_of(replace(finished, parameters=p, compression=runs, corrupted=broken))
+    assert made["bound_sound"].verdict == "fails"
+
+
+CHANGED = [
+    ({"label_noise": 0.1}, ["relu_peak", "relu_second", "relu_ridge", "width_peak", "width_fall"]),
+    ({"n": 400}, ["relu_peak", "relu_second", "relu_ridge"]),
+    ({"basis": "legendre"}, ["home_ground", "elsewhere", "order_free"]),
+    ({"n_train": [50]}, ["soft_rotated", "soft_upright", "soft_orient", "soft_beats_none"]),
+    ({"group": "C2"}, ["soft_rotated", "soft_beats_hard"]),
+    ({"widths": [4, 64, 256]}, ["width_peak", "width_rise", "width_fall"]),
+    ({"alpha": 1.0}, ["width_dimension"]),
+    ({"levels": 7}, ["bound", "bound_sound"]),
+    ({"noise": 0.1}, ["gp_fits", "evidence_order"]),
+]
+
+
+@pytest.mark.parametrize("values, ids", CHANGED)
+def test_a_claim_is_not_tested_when_its_premises_are_changed(finished, values, ids):
+    p = study.Parameters(**values)
+    d = np.array([100, 200, 450, p.n, 4000])
+    ridges = {r: np.array([[0.1, 0.1, 0.5, 0.9, 0.1]]) for r in (0.0, 0.02)}
+    sizes = p.n_train if "n_train" in values else [100, 200]
+    fields = {
+        "relu": closed_forms.Relu(d, p.n, ridges, ridges, np.ones((1, 5))),
+        "widths": widths_of(p.widths if "widths" in values else [4, 8, 64, 128, 256]),
+        "efficiency": closed_forms.SampleEfficiency({
+            (t, n, m): np.ones(3) for t in closed_forms.TRUTHS for n in closed_forms.SIZES
+            for m in closed_forms.MODELS_A2
+        }),
+        "symmetry": closed_forms.Symmetry({
+            (t, n): finished.symmetry.rows[t, 40] for t in digits.TASKS for n in sizes
+        }),
+        "compression": {(64, 100): stored(0.43, 0.17)},
+        "labels": experiments.RandomLabels(np.array([0, 0.5, 1.0]),
+                                           *(np.array([[0.9, 0.5, 0.1]]) for _ in range(3))),
+    }  # fmt: skip
+    usual = claims_of(replace(finished, parameters=study.Parameters(), **fields | {
+        "widths": widths_of([4, 8, 64, 128, 256]), "symmetry": closed_forms.Symmetry({
+            (t, 100): finished.symmetry.rows[t, 40] for t in digits.TASKS}),
+        "relu": closed_forms.Relu(np.array([100, 200, 450, 500, 4000]), 500, ridges, ridges,
+                                  np.ones((1, 5))),
+    }))  # fmt: skip
+    other = claims_of(replace(finished, parameters=p, **fields))
+    assert "not tested" not in {usual[i].verdict for i in ids}
+    assert {other[i].verdict for i in ids} == {"not tested"}
+
+
+def widths_of(widths):
+    k = len(widths)
+    return experiments.Widths(np.array(widths), np.linspace(3, 1, k)[None], np.zeros((1, k)),
+                              np.zeros((1, k)), np.linspace(70, 15, k)[None])  # fmt: skip
 
 
 def test_claims_on_features_follow_the_measurements(finished):
@@ -299,3 +352,53 @@ def test_other_images_take_the_same_path(tmp_path):
     else:
         with pytest.raises(FileNotFoundError, match="download=True"):
             loaders.load_images("mnist", tmp_path)
+
+
+@pytest.mark.slow
+def test_true_labels_are_stored_once_for_both_tables():
+    values = {**SMALL, "bound_widths": [4], "bound_rho": [0.0, 0.5]}
+    made = study.run(study.Parameters(**values, parts=["compression", "corrupted"]), progress=False)
+    assert made.corrupted.rows[0.0].messages[0] is made.compression[4, 20].messages[0]
+    assert made.corrupted.bound()[0, 0] == made.compression[4, 20].of("kl")[0]
+    only = {**values, "bound_rho": [0.0]}
+    made = study.run(study.Parameters(**only, parts=["compression", "corrupted"]), progress=False)
+    assert made.corrupted.rho.tolist() == [0.0] and made.corrupted.done
+
+
+def test_experiments_are_shared_out_and_none_is_lost():
+    seen = []
+    made = work.run(study.steps(study.Parameters(**SMALL, parts=PARTS)), seen.append)
+    assert made.complete and all(getattr(made, name) is not None for name in PARTS)
+    assert not made.running and made.values and made.claims
+    done = [step.done for step in seen]
+    assert done == sorted(done) and done[-1] == 1.0
+
+
+def test_results_do_not_depend_on_how_experiments_are_shared_out(monkeypatch, finished):
+    monkeypatch.setattr(study, "LANES", 1)
+    alone = study.run(study.Parameters(**SMALL, parts=PARTS), progress=False)
+    assert alone.values == finished.values
+
+
+def test_the_thread_limit_is_lifted_by_the_last_of_several_calls():
+    import threading
+
+    from threadpoolctl import threadpool_info
+
+    def threads():
+        return {p["num_threads"] for p in threadpool_info() if p["internal_api"] == "openblas"}
+
+    before, inside, leave = threads(), threading.Event(), threading.Event()
+
+    def slow():
+        inside.set()
+        leave.wait(10)
+
+    other = threading.Thread(target=closed_forms.single, args=(slow,))
+    other.start()
+    assert inside.wait(10)
+    assert closed_forms.single(threads) == {1}
+    assert threads() == {1}
+    leave.set()
+    other.join()
+    assert threads() == before

@@ -5,13 +5,15 @@ Generators of steps that return plain results, and the refits behind the sliders
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import threading
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from functools import partial
+from functools import cache, partial
 
 import numpy as np
-from threadpoolctl import threadpool_limits
+from threadpoolctl import ThreadpoolController
 
+from workbench.numerics.checks import choice
 from workbench.parameters import Parameters
 from workbench.steps import Step, Steps
 
@@ -22,16 +24,37 @@ HARD_ORDERS = (2, 3, 12, 29, 150)
 EVIDENCE_ORDERS = (1, 2, 3, 5, 10, 20, 25, 29, 35, 50, 75, 100, 150, 200, 250, 300)
 TRUTHS = ("quadratic", "order 15", "cosine")
 SIZES = (8, 16, 32, 64, 128)  # examples in A2
-CHOICES = tuple((g, a) for g in (1.0, 1.3, 2.0, 4.0, 10.0) for a in (0.1, 1.0, 10.0))
+GAMMAS, AMPLITUDES = (1.0, 1.3, 2.0, 4.0, 10.0), (0.1, 1.0, 10.0)
+CHOICES = tuple((g, a) for g in GAMMAS for a in AMPLITUDES)
 EFFICIENCY_NOISE = 0.2
 SOFT_RIDGE = 0.02
 PLOT = np.linspace(-1, 1, 301)
 
 
+@cache
+def _libraries() -> ThreadpoolController:
+    return ThreadpoolController()  # looking for them takes milliseconds
+
+
+_inside: list = []  # the limit that holds, once for each call that is under way
+_lock = threading.Lock()
+
+
 def single(function, *arguments, **options):
-    """Call a function whose linear algebra uses one thread: as fast here, and it repeats."""
-    with threadpool_limits(1):
+    """Call a function whose linear algebra uses one thread: as fast here, and it repeats.
+
+    The limit is that of the process: the last of several calls in several threads lifts it.
+    """
+    with _lock:
+        limit = _inside[0] if _inside else _libraries().limit(limits=1, user_api="blas")
+        _inside.append(limit)
+    try:
         return function(*arguments, **options)
+    finally:
+        with _lock:
+            _inside.pop()
+            if not _inside:
+                limit.restore_original_limits()
 
 
 # A: polynomials ---------------------------------------------------------------------------------
@@ -99,11 +122,12 @@ def labels_of(p: Parameters, x: np.ndarray, draws: int) -> dict[str, np.ndarray]
     return {kind: polynomials.draw(kind, x, rng, draws) for kind in polynomials.KINDS}
 
 
-def few_polynomials(p: Parameters, draws: int = 10) -> Polynomials:
-    """The errors of all models on a few draws, for the picture of the two axes."""
+def few_polynomials(p: Parameters, draws: int = 10, only: str = "") -> Polynomials:
+    """The errors of all models, or of one, on a few draws: for the picture of the two axes."""
     x = np.linspace(-1, 1, p.n_points)
     labels = labels_of(p, x, draws)
-    both = {name: polynomial_errors(model, x, labels) for name, model in models_of(p).items()}
+    models = {k: model for k, model in models_of(p).items() if only in ("", k)}
+    both = {name: polynomial_errors(model, x, labels) for name, model in models.items()}
     return Polynomials(*({name: pair[i] for name, pair in both.items()} for i in (0, 1)))
 
 
@@ -153,10 +177,9 @@ def refit(
     rng = np.random.default_rng([seed, 11])
     x = np.sort(rng.uniform(-1, 1, n)) if scattered else np.linspace(-1, 1, n)
     y = np.concatenate([polynomials.draw(kind, x, rng) for kind in polynomials.KINDS], 1)
-    with threadpool_limits(1):
-        fitted = polynomials.fit(x, y, order, gamma, sigma2, basis)
-        evidence, guesses = _by_order(x, y, gamma, sigma2, basis)
-        curve, at = fitted.predict(PLOT), fitted.predict(x)
+    fitted = single(polynomials.fit, x, y, order, gamma, sigma2, basis)
+    evidence, guesses = single(_by_order, x, y, gamma, sigma2, basis)
+    curve, at = fitted.predict(PLOT), fitted.predict(x)
     inside = np.abs(PLOT) <= INSIDE
     names = ("y", "curve", "weights", "test", "train", "evidence", "by_order")
     found: dict[str, dict] = {name: {} for name in names}
@@ -209,7 +232,7 @@ def efficiency_steps(p: Parameters, seeds: int) -> Steps[SampleEfficiency]:
     cells = [(t, n) for t in TRUTHS for n in SIZES]
     test = np.linspace(-1, 1, 400)
     for i, (truth, n) in enumerate(cells):
-        rows = [_efficiency(truth, n, [p.seed, s], test, p.basis) for s in range(seeds)]
+        rows = [single(_efficiency, truth, n, [p.seed, s], test, p.basis) for s in range(seeds)]
         for model in MODELS_A2:
             found.rmse[truth, n, model] = np.array([row[model] for row in rows])
         yield Step((i + 1) / len(cells), f"{truth}, {n} examples", found)
@@ -220,42 +243,54 @@ def _efficiency(
     truth: str, n: int, seed: list[int], test: np.ndarray, basis: str
 ) -> dict[str, float]:
     rng = np.random.default_rng([*seed, 10])
-    degree = {"quadratic": 2, "order 15": 15}.get(truth)
-    if degree:
-        spread = np.ones(3) if degree == 2 else 0.8 ** np.arange(16)
-        weights = spread * rng.standard_normal(degree + 1)
-
-        def f(x: np.ndarray) -> np.ndarray:
-            return np.polynomial.legendre.legval(x, weights)
-    else:
-
-        def f(x: np.ndarray) -> np.ndarray:
-            return np.cos(1.5 * np.pi * x)
-
+    f = truth_of(truth, rng)
     x = rng.uniform(-1, 1, n)
-    y = f(x) + 0.2 * rng.standard_normal(n)
-    with threadpool_limits(1):
-        guesses = {
-            f"order {J}": polynomials.least_squares(x, y, J, "legendre").predict(test)
-            for J in (2, 15)
-        }
-        for J in (15, 100):
-            guesses[f"soft {J}"] = best_by_evidence(x, y, test, J, basis)
+    y = f(x) + EFFICIENCY_NOISE * rng.standard_normal(n)
+    guesses, _ = guesses_of(x, y, test, basis)
     return {k: float(np.sqrt(((g - f(test)) ** 2).mean())) for k, g in guesses.items()}
 
 
+def truth_of(name: str, rng: np.random.Generator) -> Callable[[np.ndarray], np.ndarray]:
+    """A truth of A2: a cosine, or Legendre polynomials with random coefficients."""
+    if name == "cosine":
+        return lambda x: np.cos(1.5 * np.pi * x)
+    spread = np.ones(3) if choice("truth", name, TRUTHS) == "quadratic" else 0.8 ** np.arange(16)
+    weights = spread * rng.standard_normal(len(spread))
+    return lambda x: np.polynomial.legendre.legval(x, weights)
+
+
+def guesses_of(
+    x: np.ndarray, y: np.ndarray, test: np.ndarray, basis: str, noise: float = EFFICIENCY_NOISE
+) -> tuple[dict[str, np.ndarray], np.ndarray]:
+    """Predictions of the four models at test points, and the evidence of soft 15.
+
+    evidence: (gammas, amplitudes), log marginal likelihood of each of CHOICES.
+    """
+    guesses = {
+        f"order {J}": polynomials.least_squares(x, y, J, "legendre").predict(test) for J in (2, 15)
+    }
+    guesses["soft 15"], evidence = best_by_evidence(x, y, test, 15, basis, noise)
+    guesses["soft 100"], _ = best_by_evidence(x, y, test, 100, basis, noise)
+    return guesses, evidence.reshape(len(GAMMAS), len(AMPLITUDES))
+
+
 def best_by_evidence(
-    x: np.ndarray, y: np.ndarray, test: np.ndarray, order: int, basis: str
-) -> np.ndarray:
-    """Predictions with the gamma and amplitude of most evidence, all tried in one stack."""
+    x: np.ndarray, y: np.ndarray, test: np.ndarray, order: int, basis: str,
+    noise: float = EFFICIENCY_NOISE,
+) -> tuple[np.ndarray, np.ndarray]:  # fmt: skip
+    """Predictions with the gamma and amplitude of most evidence, and the evidence of all (15,).
+
+    All are tried in one stack.
+    """
     phi, at = (polynomials.features(points, order, basis) for points in (x, test))
     variances = np.array([polynomials.prior_variances(order, g, a) for g, a in CHOICES])
-    covariance = (phi * variances[:, None]) @ phi.T + EFFICIENCY_NOISE**2 * np.eye(len(x))
+    covariance = (phi * variances[:, None]) @ phi.T + noise**2 * np.eye(len(x))
     lower = np.linalg.cholesky(covariance)
     dual = np.linalg.solve(covariance, np.broadcast_to(y[:, None], (len(CHOICES), len(y), 1)))
     logs = np.log(np.diagonal(lower, axis1=1, axis2=2)).sum(1)
-    best = int((-0.5 * (dual[..., 0] @ y) - logs).argmax())
-    return (at * variances[best]) @ (phi.T @ dual[best, :, 0])
+    found = -0.5 * (dual[..., 0] @ y) - logs - 0.5 * len(y) * np.log(2 * np.pi)
+    best = int(found.argmax())
+    return (at * variances[best]) @ (phi.T @ dual[best, :, 0]), found
 
 
 # C: double descent ------------------------------------------------------------------------------
@@ -358,10 +393,23 @@ class Symmetry:
         return np.array([getattr(c, name) for c in self.rows[task, n]])
 
 
-def symmetric_choice(task: str, n: int, seed: int, group: str = "C4") -> processes.Choice:
-    """One task, one seed: kernels, and what the evidence chooses."""
-    s = digits.task(task, n, seed)
-    maps = digits.permutations(group)
+def symmetric_choice(
+    task: str, n: int, seed: int, group: str | np.ndarray = "C4"
+) -> processes.Choice:
+    """One task, one seed: what the evidence chooses. group: as in `choice_of`."""
+    return choice_of(digits.task(task, n, seed), group)
+
+
+def choice_of(s: digits.Split, group: str | np.ndarray) -> processes.Choice:
+    """Hard, no and soft symmetry on square images of your own, r by evidence.
+
+    group: a name, or pixel permutations (g, pixels) that form a group. ValueError if they do not.
+    """
+    pixels = s.train_x.shape[1]
+    named = isinstance(group, str)
+    maps = (
+        digits.permutations(group, round(pixels**0.5)) if named else digits.as_group(group, pixels)
+    )
     pairs = [
         (processes.invariant_kernel(x, s.train_x, maps),
          processes.rbf(x, s.train_x, processes.SYMMETRY_LENGTH))

@@ -179,17 +179,20 @@ def layer_sizes(width: int, inputs: int = 64, classes: int = 10) -> tuple[int, .
 class Compressed:
     """Networks as they are stored, one row a network; errors are of the decoded ones.
 
-    plain: training error before quantization. train, test: of the decoded network. bits: of the
-    whole message. parts: where they go. bounds: Hoeffding, kl, exact.
+    d: of each, (B,). plain: training error before quantization. train, test: of the decoded
+    network, test on labels drawn like those of training, which is what a bound speaks of;
+    test_true on true labels. bits: of the whole message. parts: where they go. bounds: Hoeffding,
+    kl, exact.
     """
 
     width: int
-    d: int
+    d: np.ndarray
     levels: int
     n: int
     plain: np.ndarray
     train: np.ndarray
     test: np.ndarray
+    test_true: np.ndarray
     bits: np.ndarray
     parts: list[dict[str, int]]
     bounds: list[bounds.Bounds]
@@ -200,6 +203,18 @@ class Compressed:
         """One kind of bound: "hoeffding", "kl" or "exact", (B,)."""
         return np.array([getattr(b, name) for b in self.bounds])
 
+    def rows(self, which: Sequence[int]) -> Compressed:
+        """Some of the networks, also while they train."""
+        which = list(which)
+        arrays = (self.plain, self.train, self.test, self.test_true, self.bits)
+        lists = (self.parts, self.bounds, self.messages)
+        plain, train, test, test_true, bits = (v[which] if len(v) else v for v in arrays)
+        parts, found, messages = ([v[i] for i in which] if v else [] for v in lists)
+        return Compressed(
+            self.width, self.d[which], self.levels, self.n, plain, train, test, test_true, bits,
+            parts, found, messages, [(step, v[which]) for step, v in self.curves],
+        )  # fmt: skip
+
 
 def compress_steps(
     x: np.ndarray,
@@ -208,9 +223,10 @@ def compress_steps(
     test_labels: np.ndarray,
     *,
     width: int,
-    d: int,
+    d: int | Sequence[int],
     levels: int,
     seeds: Sequence[int],
+    true_test_labels: np.ndarray | None = None,
     prior_seeds: Sequence[int] | None = None,
     delta: float = 0.05,
     more_bits: int = 0,
@@ -219,7 +235,9 @@ def compress_steps(
 ) -> Steps[Compressed]:
     """Train, quantize, write down and decode B networks in one batch; `Compressed` at the end.
 
-    x: (B, n, inputs), labels: (B, n) as trained on, tests likewise. seeds: of w0 and P of each.
+    x: (B, n, inputs), labels: (B, n) as trained on, tests likewise, drawn as the labels of training
+    are. true_test_labels: where those are corrupted. seeds: of w0 and P of each. d: of all, or of
+    each: projections are padded with columns of zeros, whose coordinates then stay zero.
     prior_seeds: what was fixed before the data (None: the same); another seed costs bits.
     more_bits: for further choices that saw the data, such as the best of four widths: 2.
     The learning rate and numbers of steps need no bits: they are not in the message.
@@ -229,34 +247,40 @@ def compress_steps(
     classes = int(max(labels.max(), test_labels.max())) + 1
     sizes = layer_sizes(_checks.count("width", width, 0), x.shape[-1], max(classes, 2))
     D = networks.count(sizes)
-    if d > D:
-        raise ValueError(f"d = {d}; allowed are at most {D}, the number of parameters")
-    _checks.count("d", d, 1, MAX_D)
+    each_d = np.broadcast_to(d, len(seeds))
+    if (most := int(each_d.max())) > D:
+        raise ValueError(f"d = {most}; allowed are at most {D}, the number of parameters")
+    for value in each_d.tolist():
+        _checks.count("d", value, 1, MAX_D)
     prior_seeds = list(seeds if prior_seeds is None else prior_seeds)
     X, Y = networks.tensor(x), networks.tensor(labels)
     w0 = networks.initial(sizes, seeds)
-    P = torch.stack([projection(D, d, seed) for seed in seeds])
+    P = torch.zeros(len(seeds), most, D)  # transposed: a product with a batch of them is faster
+    for own, own_d, seed in zip(P, each_d.tolist(), seeds, strict=True):
+        own[:own_d] = projection(D, own_d, seed).T
     B, half = len(seeds), (levels - 1) // 2
 
     def weights(theta: Tensor, rows: Tensor) -> Tensor:
         own = P if len(rows) == B else P[rows]
-        return w0[rows] + torch.bmm(own, theta[:, :, None])[:, :, 0]
+        return w0[rows] + torch.bmm(theta[:, None], own)[:, 0]
+
+    fit = networks.supervised(X, Y, sizes)
 
     def plain_loss(theta: Tensor, rows: Tensor, step: int) -> Tensor:
-        logits = networks.forward(weights(theta, rows), X[rows], sizes)
-        return networks.cross_entropy(logits, Y[rows])
+        return fit(weights(theta, rows), rows, step)
 
     share = steps[0] / sum(steps)
     trained: Trained = yield from part(
         networks.train_steps(
-            torch.zeros(B, d), plain_loss, steps=steps[0], lr=lr, cosine=True, title="training"
-        ), 0, share, data=lambda t: _partial(t, width, d, levels, x.shape[1]),
+            torch.zeros(B, most), plain_loss, steps=steps[0], lr=lr, cosine=True, title="training"
+        ), 0, share, data=lambda t: _partial(t, width, each_d, levels, x.shape[1]),
     )  # fmt: skip
     theta = trained.w
     plain = networks.errors(weights(theta, torch.arange(B)), X, Y, sizes)
 
     # The step starts where L levels cover two standard deviations, and is learned with theta.
-    start = (2 * theta.std(1) / max(half, 1)).clamp(STEP_LOW, STEP_HIGH).log()[:, None]
+    spread = torch.stack([row[:own_d].std() for row, own_d in zip(theta, each_d, strict=True)])
+    start = (2 * spread / max(half, 1)).clamp(STEP_LOW, STEP_HIGH).log()[:, None]
 
     def quantized(packed: Tensor) -> Tensor:
         step = packed[:, :1].exp()
@@ -266,28 +290,31 @@ def compress_steps(
         return step * (inside + (rounded - inside).detach())
 
     def quantized_loss(packed: Tensor, rows: Tensor, step: int) -> Tensor:
-        logits = networks.forward(weights(quantized(packed), rows), X[rows], sizes)
-        return networks.cross_entropy(logits, Y[rows])
+        return fit(weights(quantized(packed), rows), rows, step)
 
     tuned: Trained = yield from part(
         networks.train_steps(
             torch.cat([start, theta], 1), quantized_loss, steps=steps[1], lr=lr / 3, cosine=True,
             title="quantizing",
-        ), share, 1, data=lambda t: _partial(t, width, d, levels, x.shape[1]),
+        ), share, 1, data=lambda t: _partial(t, width, each_d, levels, x.shape[1]),
     )  # fmt: skip
     messages = []
     for b in range(B):
         # Rounded by the learned step, as trained: many coordinates sit at the edge of two levels.
         index = step_index(float(tuned.w[b, 0].exp()))
-        scaled = (tuned.w[b, 1:] / tuned.w[b, 0].exp()).round().numpy()
+        own = tuned.w[b, 1 : 1 + int(each_d[b])]
+        scaled = (own / tuned.w[b, 0].exp()).round().numpy()
         symbols = np.clip(scaled, -half, half).astype(int) + half
         messages.append(encode(symbols, levels, index, seeds[b] - prior_seeds[b]))
     w = torch.cat([network_of(m.bits, s, sizes)
                    for m, s in zip(messages, prior_seeds, strict=True)])  # fmt: skip
     train = networks.errors(w, X, Y, sizes)
-    test = networks.errors(w, networks.tensor(test_x), networks.tensor(test_labels), sizes)
+    T = networks.tensor(test_x)
+    test = networks.errors(w, T, networks.tensor(test_labels), sizes)
+    truth = test_labels if true_test_labels is None else true_test_labels
     found = Compressed(
-        width, d, levels, x.shape[1], plain, train, test,
+        width, each_d, levels, x.shape[1], plain, train, test,
+        networks.errors(w, T, networks.tensor(truth), sizes),
         np.array([len(m) + more_bits for m in messages]),
         [m.parts | ({"choices": more_bits} if more_bits else {}) for m in messages], [], messages,
         trained.curves + [(s + steps[0], v) for s, v in tuned.curves],
@@ -299,9 +326,8 @@ def compress_steps(
     return found
 
 
-def _partial(trained: Trained, width: int, d: int, levels: int, n: int) -> Compressed:
-    empty = np.zeros(0)
-    return Compressed(width, d, levels, n, empty, empty, empty, empty, [], [],
+def _partial(trained: Trained, width: int, d: np.ndarray, levels: int, n: int) -> Compressed:
+    return Compressed(width, d, levels, n, *(np.zeros(0) for _ in range(5)), [], [],
                       curves=list(trained.curves))  # fmt: skip
 
 
@@ -309,7 +335,7 @@ def network_of(bits: str, prior_seed: int, sizes: Sequence[int]) -> Tensor:
     """The weights (1, D) that a message means to who knows the prior seed and the layers."""
     message = decode(bits)
     seed = prior_seed + message.seed_offset
-    theta = torch.from_numpy(message.theta.astype(np.float32))
+    theta = networks.tensor(message.theta)
     w0 = networks.initial(sizes, [seed])
     return w0 + (projection(networks.count(sizes), len(theta), seed) @ theta)[None]
 

@@ -12,8 +12,10 @@ from workbench.numerics.checks import choice
 from . import _checks
 
 CLASSES = 10
+CHANCE = 1 - 1 / CLASSES  # error of guessing: a bound that is not below it is vacuous
 TASKS = ("rotated", "upright", "orient")
 GROUPS = ("C4", "C2", "flip", "D4", "none")
+TRAIN_STREAM, TEST_STREAM = 2, 12  # of random numbers, for labels
 
 
 @cache
@@ -29,13 +31,17 @@ def load() -> tuple[np.ndarray, np.ndarray]:
 
 @dataclass(frozen=True)
 class Split:
-    """Training and test images, flat, with labels; `train_y` may be corrupted, `clean_y` is not."""
+    """Training and test images, flat, with labels.
+
+    train_y and noisy_test_y are corrupted alike, clean_y and test_y are not.
+    """
 
     train_x: np.ndarray
     train_y: np.ndarray
     test_x: np.ndarray
     test_y: np.ndarray
     clean_y: np.ndarray
+    noisy_test_y: np.ndarray
 
 
 def split(
@@ -54,14 +60,20 @@ def split(
     test = order[n_train : None if n_test is None else n_train + n_test]
     clean = labels[train]
     return Split(
-        images[train], corrupted(clean, corrupt, seed), images[test], labels[test], clean
+        images[train], corrupted(clean, corrupt, seed), images[test], labels[test], clean,
+        corrupted(labels[test], corrupt, seed, TEST_STREAM),
     )  # fmt: skip
 
 
-def corrupted(labels: np.ndarray, corrupt: float, seed: int) -> np.ndarray:
-    """Labels replaced by uniform random classes with probability `corrupt` in [0, 1]."""
+def corrupted(
+    labels: np.ndarray, corrupt: float, seed: int, stream: int = TRAIN_STREAM
+) -> np.ndarray:
+    """Labels replaced by uniform random classes with probability `corrupt` in [0, 1].
+
+    stream: of random numbers; what is independent has one of its own.
+    """
     corrupt = _checks.number("rho", corrupt, 0, 1, why="share of labels replaced")
-    rng = np.random.default_rng([seed, 2])
+    rng = np.random.default_rng([seed, stream])
     u, random = rng.random(len(labels)), rng.integers(0, CLASSES, len(labels))
     return np.where(u < corrupt, random, labels)
 
@@ -129,4 +141,4 @@ def task(name: str, n_train: int, seed: int, n_test: int = 600) -> Split:
         k = rng.integers(0, 4, len(x))
         moved = np.take_along_axis(x, maps[k], axis=1)
         turned += [moved, (y + 5 * (k >= 2)) % CLASSES if name == "orient" else y]
-    return Split(*turned, clean_y=turned[1])
+    return Split(*turned, clean_y=turned[1], noisy_test_y=turned[3])

@@ -60,13 +60,19 @@ def _root(p: np.ndarray) -> np.ndarray:
     return (vectors * roots[:, None]) @ vectors.transpose(0, 2, 1)
 
 
-def network_dimension(x: np.ndarray, layers: list[np.ndarray], alpha: float, n: int) -> float:
-    """N_eff of a two-layer network, from the examples x and scaled to a sum over n of them.
+def network_eigenvalues(x: np.ndarray, layers: list[np.ndarray], n: int) -> np.ndarray:
+    """Curvatures of a two-layer network from the examples x, scaled to a sum over n of them.
 
-    layers: W1, b1, W2, b2 as `gauss_newton_gram` takes them.
+    layers: W1, b1, W2, b2 as `gauss_newton_gram` takes them. Those that are not zero, for
+    `effective_dimension` at any alpha.
     """
     gram = gauss_newton_gram(np.asarray(x, float), *(np.asarray(a, float) for a in layers))
-    return effective_dimension(np.linalg.eigvalsh(gram) * (n / len(x)), alpha)
+    return np.linalg.eigvalsh(gram) * (n / len(x))
+
+
+def network_dimension(x: np.ndarray, layers: list[np.ndarray], alpha: float, n: int) -> float:
+    """N_eff of the same."""
+    return effective_dimension(network_eigenvalues(x, layers, n), alpha)
 
 
 def lanczos_dimension(

@@ -27,7 +27,7 @@ from . import (
 )
 from .closed_forms import single
 from .compression import Compressed
-from .dimension import network_dimension
+from .dimension import effective_dimension, network_eigenvalues
 
 FULL_DIGITS, C3_DIGITS, LABEL_DIGITS = 1437, 400, 1200
 MLP_WIDTH = 512
@@ -92,7 +92,7 @@ def _label_networks(p: Parameters, found: RandomLabels, rho: Sequence[float]) ->
     X, Y, T, TY = stacked(splits)
     trained = yield from networks.train_steps(
         networks.initial(sizes, [seed for seed, _ in cells]),
-        supervised(X, Y, sizes), steps=3000, lr=1e-2, stop=0.01, title="networks",
+        networks.supervised(X, Y, sizes), steps=3000, lr=1e-2, stop=0.01, title="networks",
     )  # fmt: skip
     shape = (p.networks, len(rho))
     found.mlp_rho = np.array(rho)
@@ -106,16 +106,6 @@ def stacked(splits: Sequence[digits.Split]) -> tuple[torch.Tensor, ...]:
     return tuple(networks.tensor(np.stack([getattr(s, k) for s in splits])) for k in names)
 
 
-def supervised(X: torch.Tensor, Y: torch.Tensor, sizes: Sequence[int]) -> networks.Loss:
-    """Cross-entropy of each network on its own data, for `networks.train_steps`."""
-
-    def loss(w: torch.Tensor, rows: torch.Tensor, step: int) -> torch.Tensor:
-        x, y = (X, Y) if len(rows) == len(X) else (X[rows], Y[rows])
-        return networks.cross_entropy(networks.forward(w, x, sizes), y)
-
-    return loss
-
-
 # C: double descent ------------------------------------------------------------------------------
 
 
@@ -123,7 +113,8 @@ def supervised(X: torch.Tensor, Y: torch.Tensor, sizes: Sequence[int]) -> networ
 class Widths:
     """C3: networks by width, (seeds, widths) each; nan where not yet trained.
 
-    curves: width -> rows (step, training losses of the seeds).
+    curves: width -> rows (step, training losses of the seeds). eigenvalues: width -> curvatures of
+    each seed, of which `dimension` is one sum.
     """
 
     widths: np.ndarray
@@ -133,6 +124,7 @@ class Widths:
     dimension: np.ndarray
     curves: dict[int, list[tuple[int, np.ndarray]]] = field(default_factory=dict)
     lanczos: dict[int, tuple[float, float]] = field(default_factory=dict)
+    eigenvalues: dict[int, list[np.ndarray]] = field(default_factory=dict)
 
 
 def width_steps(
@@ -167,7 +159,7 @@ def width_steps(
 
         title = f"width {own[0]}" + (f" to {own[-1]}" if len(own) > 1 else "")
         trained = yield from part(
-            networks.train_steps(start, supervised(X[which], Y[which], sizes), steps=steps,
+            networks.train_steps(start, networks.supervised(X[which], Y[which], sizes), steps=steps,
                                  lr=1e-2, stop=1e-3, cosine=True, title=title),
             done, done + 0.9 * share, data=so_far,
         )  # fmt: skip
@@ -183,7 +175,9 @@ def width_steps(
             found.train_error[k, i] = train_error[row]
             layers = networks.layers_of(trained.w[row], sizes, widths[i])
             points = splits[k].train_x[:100] - means[k]
-            found.dimension[k, i] = single(network_dimension, points, layers, alpha, C3_DIGITS)
+            curvature = single(network_eigenvalues, points, layers, C3_DIGITS)
+            found.eigenvalues.setdefault(widths[i], []).append(curvature)
+            found.dimension[k, i] = effective_dimension(curvature, alpha)
             if check and k == 0 and widths[i] in (8, 64):
                 from .dimension import lanczos_dimension
 
@@ -206,74 +200,115 @@ def _keep_curves(found: Widths, trained: networks.Trained, cells: list[tuple[int
 
 
 def compressed_steps(
-    p: Parameters, width: int, d: int, seeds: Sequence[int], rho: Sequence[float] = (0.0,),
-    more_bits: int = 0,
+    p: Parameters, width: int, d: int | Sequence[int], seeds: Sequence[int],
+    rho: Sequence[float] = (0.0,), more_bits: int = 0, prior_seeds: Sequence[int] | None = None,
 ) -> Steps[Compressed]:  # fmt: skip
-    """Networks stored in bits, for all seeds and all corruptions rho in one batch, rho first.
+    """Networks stored in bits: all dimensions d, corruptions rho and seeds in one batch.
 
-    more_bits: for choices that saw the data.
+    Rows are in that order, seeds last. more_bits: for choices that saw the data. prior_seeds: what
+    was fixed before them, if that is not `seeds`.
     """
-    splits = [digits.split(FULL_DIGITS, seed, share) for share in rho for seed in seeds]
-    arrays = (
-        np.stack([getattr(s, k) for s in splits])
-        for k in ("train_x", "train_y", "test_x", "test_y")
-    )
+    cells = [(own, r, i) for own in np.atleast_1d(d) for r in rho for i in range(len(seeds))]
+    splits = [digits.split(FULL_DIGITS, seeds[i], r) for _, r, i in cells]
+    arrays = _tested(splits)
     return (
         yield from compression.compress_steps(
-            *arrays, width=width, d=d, levels=p.levels, seeds=list(seeds) * len(rho),
+            *arrays[:4], true_test_labels=arrays[4], width=width,
+            d=[int(own) for own, _, _ in cells],
+            levels=p.levels, seeds=[seeds[i] for _, _, i in cells],
+            prior_seeds=prior_seeds and [prior_seeds[i] for _, _, i in cells],
             delta=p.delta, more_bits=more_bits,
         )
     )  # fmt: skip
 
 
+def _tested(splits: Sequence[digits.Split]) -> list[np.ndarray]:
+    """Training images and labels, test images, their labels as noisy as those, and true ones."""
+    names = ("train_x", "train_y", "test_x", "noisy_test_y", "test_y")
+    return [np.stack([getattr(s, k) for s in splits]) for k in names]
+
+
 def compression_steps(p: Parameters) -> Steps[dict[tuple[int, int], Compressed]]:
-    """D and D3: every width at every dimension d, each seed of a batch with its own projection."""
-    cells = [(w, d) for d in p.bound_d for w in p.bound_widths]
+    """D and D3: every width at every dimension d, each seed of a batch with its own projection.
+
+    Dimensions and seeds are one batch; widths are not, since narrow networks would be padded to
+    the width of the widest and pay for it.
+    """
     seeds = [p.seed + i for i in range(p.networks)]
-    costs = np.array([(30 + w) * (50 + d) for w, d in cells], float)
+    costs = np.array([30 + w for w in p.bound_widths], float)
     ends = np.cumsum(costs) / costs.sum()
     found: dict[tuple[int, int], Compressed] = {}
-    for (w, d), begin, end in zip(cells, [0.0, *ends[:-1]], ends, strict=True):
-        found[w, d] = yield from part(
-            compressed_steps(p, w, d, seeds), begin, end, f"width {w}, d = {d}",
-            data=lambda partial, key=(w, d): {**found, key: partial},
+
+    def by_d(made: Compressed, width: int) -> dict[tuple[int, int], Compressed]:
+        k = len(seeds)
+        return {(width, d): made.rows(range(i * k, i * k + k)) for i, d in enumerate(p.bound_d)}
+
+    for w, begin, end in zip(p.bound_widths, [0.0, *ends[:-1]], ends, strict=True):
+        made = yield from part(
+            compressed_steps(p, w, p.bound_d, seeds), begin, end, f"width {w}",
+            data=lambda partial, w=w, before=dict(found): before | by_d(partial, w),
         )  # fmt: skip
+        found |= by_d(made, w)
     return found
 
 
 @dataclass
 class Corrupted:
-    """D2: the same pipeline with random labels; `result` has a row for each rho and seed."""
+    """D2: the same pipeline with random labels; rho -> a row for each seed.
 
-    rho: np.ndarray
-    seeds: int
-    result: Compressed
+    curves: of the training of all, as in `Compressed`.
+    """
+
+    rows: dict[float, Compressed]
+    curves: list[tuple[int, np.ndarray]] = field(default_factory=list)
+
+    @property
+    def rho(self) -> np.ndarray:
+        """Shares of random labels."""
+        return np.array(list(self.rows))
+
+    @property
+    def done(self) -> bool:
+        """Whether all have their bounds."""
+        return all(len(c.bounds) for c in self.rows.values())
 
     def bound(self, kind: str = "kl") -> np.ndarray:
         """(rhos, seeds)."""
-        return self.result.of(kind).reshape(len(self.rho), self.seeds)
+        return np.stack([c.of(kind) for c in self.rows.values()])
 
 
-def corrupted_steps(p: Parameters, rho: Sequence[float]) -> Steps[Corrupted]:
-    """D2 at the main width and dimension, all rhos and seeds in one batch."""
-    rho = sorted(rho)
+def corrupted_steps(
+    p: Parameters, rho: Sequence[float], stored: dict[tuple[int, int], Compressed] | None = None
+) -> Steps[Corrupted]:
+    """D2 at the main width and dimension, all rhos and seeds in one batch.
+
+    stored: what D has made; its networks are those of rho = 0, and are not trained a second time.
+    """
     seeds = [p.seed + i for i in range(p.networks)]
+    clean = (stored or {}).get((p.width, p.d))
+    rho = sorted(set(rho))
+    trained = [share for share in rho if share or clean is None]
 
     def wrap(partial: Compressed) -> Corrupted:
-        return Corrupted(np.array(rho), len(seeds), partial)
+        k = len(seeds)
+        rows = {share: partial.rows(range(i * k, i * k + k)) for i, share in enumerate(trained)}
+        known = {} if len(trained) == len(rho) else {0.0: clean}
+        return Corrupted(known | rows, partial.curves)
 
-    made = yield from part(compressed_steps(p, p.width, p.d, seeds, rho), 0, 1, data=wrap)
+    if not trained:
+        return Corrupted({0.0: clean})
+    made = yield from part(compressed_steps(p, p.width, p.d, seeds, trained), 0, 1, data=wrap)
     return wrap(made)
 
 
 def posterior_steps(p: Parameters) -> Steps[posterior.Gibbs]:
     """D4: softmax regression on true and on random labels, one batch."""
-    splits = [digits.split(FULL_DIGITS, p.seed, share) for share in (0.0, 1.0)]
-    arrays = (
-        np.stack([getattr(s, k) for s in splits])
-        for k in ("train_x", "train_y", "test_x", "test_y")
+    arrays = _tested([digits.split(FULL_DIGITS, p.seed, share) for share in (0.0, 1.0)])
+    return (
+        yield from posterior.gibbs_steps(
+            *arrays[:4], true_test_labels=arrays[4], seed=p.seed, delta=p.delta
+        )
     )
-    return (yield from posterior.gibbs_steps(*arrays, seed=p.seed, delta=p.delta))
 
 
 def validity_steps(p: Parameters, datasets: int = 3000) -> Steps[posterior.Validity]:

@@ -27,7 +27,8 @@ DRAW_SHARE = 0.2  # of delta, spent on the error of that measurement
 class Gibbs:
     """PAC-Bayes for each problem of a batch, each (B,): the best scale, KL in nats, errors, bounds.
 
-    train, test: mean error over the draws. bound: kl form with all corrections; root: McAllester's.
+    train, test: mean error over the draws, test on labels drawn like those of training and
+    test_true on true ones. bound: kl form with all corrections; root: McAllester's.
     mean, std (B, D): the posterior that was sampled.
     """
 
@@ -35,6 +36,7 @@ class Gibbs:
     divergence: np.ndarray
     train: np.ndarray
     test: np.ndarray
+    test_true: np.ndarray
     bound: np.ndarray
     root: np.ndarray
     mean: np.ndarray
@@ -54,6 +56,7 @@ def gibbs_steps(
     test_x: np.ndarray,
     test_labels: np.ndarray,
     *,
+    true_test_labels: np.ndarray | None = None,
     seed: int = 0,
     delta: float = 0.05,
     scales: Sequence[float] = SCALES,
@@ -107,15 +110,18 @@ def gibbs_steps(
     ]).reshape(B, S)  # fmt: skip
     chosen = guess.argmin(1)
     T, TY = networks.tensor(test_x), networks.tensor(test_labels)
+    truth = TY if true_test_labels is None else networks.tensor(true_test_labels)
     rows = []
     for b, s in enumerate(chosen):
         at = b * S + int(s)
-        train = _draw_errors(mean[at], std[at], X[b], Y[b], sizes, draws, seed + 2).mean()
-        test = _draw_errors(mean[at], std[at], T[b], TY[b], sizes, draws, seed + 2).mean()
+        train, test, test_true = (
+            _draw_errors(mean[at], std[at], x[b], y[b], sizes, draws, seed + 2).mean()
+            for x, y in ((X, Y), (T, TY), (T, truth))
+        )
         # True Gibbs error from the draws, then true risk from it: two bounds, delta shared out.
         worst = float(bounds.kl_inverse(train, np.log(2 / for_draws) / draws))
         rows.append((
-            scales[int(s)], kls[at], train, test,
+            scales[int(s)], kls[at], train, test, test_true,
             bounds.pac_bayes_kl(worst, kls[at] + union, n, left),
             bounds.mcallester(worst, kls[at] + union, n, left), mean[at].numpy(), std[at].numpy(),
         ))  # fmt: skip

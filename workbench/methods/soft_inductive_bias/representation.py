@@ -16,6 +16,7 @@ from . import digits, networks, processes
 from .networks import Trained
 
 INPUTS, HIDDEN = 20, 64
+SIZES = (INPUTS, HIDDEN, 1)
 LENGTHS = (1.5, 2.5, 4.0, 6.0, 10.0)
 RIDGES = (1e-4, 1e-3, 1e-2, 1e-1)
 GRID = 25  # points on a side of the loss plane
@@ -72,32 +73,44 @@ def kernel_error(x: np.ndarray, y: np.ndarray, tx: np.ndarray, ty: np.ndarray) -
     return best
 
 
-def learned_steps(n: int, seeds: Sequence[int], steps: int = 1500, lr: float = 1e-2) -> Steps:
-    """A network of 64 units for each seed, in one batch, against the kernel with an oracle."""
-    drawn = [single_index(n, seed) for seed in seeds]
+def network_steps(
+    drawn: Sequence[tuple[np.ndarray, ...]], seeds: Sequence[int], steps: int = 1500,
+    lr: float = 1e-2,
+) -> Steps[Trained]:  # fmt: skip
+    """A network of 64 units on each of the data sets drawn by `single_index`, in one batch."""
     X, Y = (torch.stack([networks.tensor(d[i]) for d in drawn]) for i in (0, 1))
-    sizes = (INPUTS, HIDDEN, 1)
 
     def loss(w: Tensor, rows: Tensor, step: int) -> Tensor:
-        residual = networks.forward(w, X[rows], sizes)[..., 0] - Y[rows]
+        residual = networks.forward(w, X, SIZES)[..., 0] - Y  # none leaves the batch
         return (residual**2).mean(1) + 0.5e-3 * (w * w).sum(1)
 
-    trained: Trained = yield from part(
-        networks.train_steps(
-            networks.initial(sizes, seeds), loss, steps=steps, lr=lr, cosine=True,
-            title=f"{n} examples",
-        ), 0, 0.7,
-    )  # fmt: skip
+    title = f"{X.shape[1]} examples"
+    return (
+        yield from networks.train_steps(
+            networks.initial(SIZES, seeds), loss, steps=steps, lr=lr, cosine=True, title=title
+        )
+    )
+
+
+def network_errors(w: Tensor, drawn: Sequence[tuple[np.ndarray, ...]]) -> np.ndarray:
+    """Relative squared test error of each network w (B, D), (B,)."""
     T = torch.stack([networks.tensor(d[2]) for d in drawn])
     with torch.no_grad():
-        guess = networks.forward(trained.w, T, sizes)[..., 0].numpy()
+        guess = networks.forward(w, T, SIZES)[..., 0].numpy()
     truth = np.stack([d[3] for d in drawn])
-    net = ((guess - truth) ** 2).mean(1) / truth.var(1)
+    return ((guess - truth) ** 2).mean(1) / truth.var(1)
+
+
+def learned_steps(n: int, seeds: Sequence[int], steps: int = 1500) -> Steps[Learned]:
+    """A network for each seed, in one batch, against the kernel with an oracle."""
+    drawn = [single_index(n, seed) for seed in seeds]
+    trained = yield from part(network_steps(drawn, seeds, steps), 0, 0.7)
     kernel = []
     for i, d in enumerate(drawn):
         kernel.append(kernel_error(*d[:4]))
         yield Step(0.7 + 0.3 * (i + 1) / len(drawn), "kernel with an oracle")
-    return Learned(n, net, np.array(kernel), alignment(trained.w, np.stack([d[4] for d in drawn])))
+    turned = alignment(trained.w, np.stack([d[4] for d in drawn]))
+    return Learned(n, network_errors(trained.w, drawn), np.array(kernel), turned)
 
 
 # G: solutions are connected ---------------------------------------------------------------------
@@ -159,20 +172,20 @@ def connected_steps(
     both, Yb = X.repeat(2, 1, 1), Y.repeat(2, 1)
     start = networks.initial(sizes, [*(2 * s for s in seeds), *(2 * s + 1 for s in seeds)])
 
-    def end_loss(w: Tensor, rows: Tensor, step: int) -> Tensor:
-        return networks.cross_entropy(networks.forward(w, both[rows], sizes), Yb[rows])
-
     trained: Trained = yield from part(
-        networks.train_steps(start, end_loss, steps=ends[0], lr=ends[1], stop=stop,
-                             title=f"width {width}, two solutions"), 0, 0.5,
+        networks.train_steps(
+            start, networks.supervised(both, Yb, sizes), steps=ends[0], lr=ends[1], stop=stop,
+            title=f"width {width}, two solutions",
+        ), 0, 0.5,
     )  # fmt: skip
     w1, w2 = trained.w[:pairs], trained.w[pairs:]
     generator = torch.Generator().manual_seed(13)
     times = torch.rand(steps, generator=generator)
 
+    fit = networks.supervised(X, Y, sizes)
+
     def curve_loss(theta: Tensor, rows: Tensor, step: int) -> Tensor:
-        w = bezier(w1[rows], theta, w2[rows], times[step])
-        return networks.cross_entropy(networks.forward(w, X[rows], sizes), Y[rows])
+        return fit(bezier(w1[rows], theta, w2[rows], times[step]), rows, step)
 
     bent: Trained = yield from part(
         networks.train_steps(0.5 * (w1 + w2), curve_loss, steps=steps, lr=lr,

@@ -47,15 +47,18 @@ def _outputs(w: Tensor, x: Tensor, maps: Tensor, uses: Tensor) -> Tensor:
     A = w[:, 2 * first : 2 * first + out].view(-1, HIDDEN, classes)
     R = w[:, 2 * first + out : 2 * first + 2 * out].view(-1, HIDDEN, classes)
     bias = w[:, 2 * first + 2 * out :].view(-1, 1, classes)
-    # relu(W g x) is relu((W g) x): turning the weights is cheaper than turning the data.
-    inverse = maps.argsort(1)
-    invariant = sum(torch.relu(torch.baddbmm(be, x, We[:, g])) for g in inverse) / len(maps)
-    residual = torch.relu(torch.baddbmm(br, x, Wr))
-    return (
-        torch.bmm(invariant, A) * uses[:, :1, None]
-        + torch.bmm(residual, R) * uses[:, 1:, None]
-        + bias
+    # relu(W g x) is relu((W g) x): turning the weights is cheaper than turning the data. Examples
+    # are the last axis, as in `networks.forward`.
+    x, inverse = x.transpose(1, 2), maps.argsort(1)
+    turned = (We[:, g].transpose(1, 2) for g in inverse)
+    invariant = sum(torch.relu(torch.baddbmm(be.transpose(1, 2), W, x)) for W in turned) / len(maps)
+    residual = torch.relu(torch.baddbmm(br.transpose(1, 2), Wr.transpose(1, 2), x))
+    found = (
+        torch.bmm(A.transpose(1, 2), invariant) * uses[:, :1, None]
+        + torch.bmm(R.transpose(1, 2), residual) * uses[:, 1:, None]
+        + bias.transpose(1, 2)
     )
+    return found.transpose(1, 2)
 
 
 def pathway_steps(
@@ -89,12 +92,9 @@ def pathway_steps(
     maps = torch.from_numpy(digits.permutations("C4"))
 
     def loss(w: Tensor, rows: Tensor, step: int) -> Tensor:
-        logits = _outputs(w, X[rows], maps, uses[rows])
-        each = torch.nn.functional.cross_entropy(
-            logits.reshape(-1, digits.CLASSES), Y[rows].reshape(-1), reduction="none"
-        ).view(len(rows), -1)
-        share = (each * weight[rows]).sum(1) / weight[rows].sum(1)
-        return share + 0.5 * (decays[rows] * w * w).sum(1)
+        logits = _outputs(w, X, maps, uses)  # none leaves the batch: rows are all
+        each = torch.nn.functional.cross_entropy(logits.transpose(1, 2), Y, reduction="none")
+        return (each * weight).sum(1) / weight.sum(1) + 0.5 * (decays * w * w).sum(1)
 
     trained = yield from networks.train_steps(
         w0, loss, steps=steps, lr=lr, cosine=True, title="pathways"

@@ -2,38 +2,17 @@
 
 from __future__ import annotations
 
-import functools
-from collections.abc import Callable
-from typing import Any
-
 import numpy as np
 
-from workbench.theme import Html, table_html
+from workbench.theme import NOT_RUN, Html, needs_result, table_html
 
-from . import bounds, drawings
+from . import bounds, digits, drawings_bounds
 from .closed_forms import Exact, Polynomials, Symmetry
 from .compression import Compressed
 from .experiments import Corrupted, Widths
 from .posterior import Gibbs, Validity
 from .representation import Learned, Universal
 from .symmetry import PathwayNetworks
-
-
-def needs_result(view: Callable[..., Any]) -> Callable[..., Any]:
-    """A view of an experiment that did not run (None or empty) says so, and what it would show."""
-
-    @functools.wraps(view)
-    def shown(result: Any, *options: Any, **more: Any) -> Any:
-        empty = result is None or (isinstance(result, dict) and not result)
-        return not_run(view) if empty else view(result, *options, **more)
-
-    return shown
-
-
-def not_run(view: Callable[..., Any]) -> Html:
-    """Words in place of a picture: the first line of what the view says of itself."""
-    what = (view.__doc__ or "").splitlines()[0].rstrip(".")
-    return drawings.note(f"<em>Not run at this preset.</em> {what}.")
 
 
 @needs_result
@@ -84,7 +63,7 @@ def exact_table(found: Exact) -> Html:
 def compression_table(found: dict[tuple[int, int], Compressed]) -> Html:
     """D and D3: errors, bits and bounds of the stored networks, means over seeds."""
     rows = []
-    for (width, d), c in found.items():
+    for (width, d), c in sorted(found.items(), key=lambda item: item[0][::-1]):
         if not len(c.bounds):
             continue
         parts = c.parts[0]
@@ -109,32 +88,32 @@ def compression_scatter(found: dict[tuple[int, int], Compressed], delta: float =
         for (w, d), c in found.items() if len(c.bounds)
     ]  # fmt: skip
     n = next(iter(found.values())).n
-    return drawings.iso_bounds(runs, n, delta)
+    return drawings_bounds.iso_bounds(runs, n, delta)
 
 
 @needs_result
 def bits_view(found: dict[tuple[int, int], Compressed]) -> Html:
     """Where the bits of the first network of the last setting go."""
     c = list(found.values())[-1]
-    return drawings.stored(c) if c.messages else not_run(bits_view)
+    return drawings_bounds.stored(c) if c.messages else NOT_RUN
 
 
 @needs_result
 def corrupted_table(found: Corrupted) -> Html:
     """D2: the bound as labels become random."""
-    if not len(found.result.bounds):
-        return not_run(corrupted_table)
-    shape = (len(found.rho), found.seeds)
+    if not found.done:
+        return NOT_RUN
     rows = [
-        [f"{rho:g}", *(f"{v.reshape(shape)[i].mean():.3f}" for v in (
-            found.result.train, found.result.test, found.result.of("kl"),
-            found.result.of("exact"))),
-         "vacuous" if found.bound()[i].mean() >= 0.9 else ""]
-        for i, rho in enumerate(found.rho)
+        [f"{rho:g}", *(f"{v.mean():.3f}" for v in (
+            c.train, c.test, c.of("kl"), c.of("exact"), c.test_true)),
+         "vacuous" if c.of("kl").mean() >= digits.CHANCE else ""]
+        for rho, c in found.rows.items()
     ]  # fmt: skip
-    return table_html(["random labels", "train, decoded", "test, true labels", "kl bound",
-                       "exact bound", ""], rows, f"width {found.result.width}, d = "
-                      f"{found.result.d}; chance is .9")  # fmt: skip
+    c = next(iter(found.rows.values()))
+    header = ["random labels", "train, decoded", "test, labels as random", "kl bound on it",
+              "exact bound on it", "test, true labels", ""]  # fmt: skip
+    note = f"width {c.width}, d = {c.d[0]}; chance is .9, and a bound from there on is vacuous"
+    return table_html(header, rows, note)
 
 
 @needs_result
@@ -142,10 +121,12 @@ def posterior_table(found: Gibbs) -> Html:
     """D4: PAC-Bayes for softmax regression."""
     rows = [
         [name, f"{found.scale[i]:.2g}", f"{found.divergence[i]:.1f}", f"{found.train[i]:.3f}",
-         f"{found.test[i]:.3f}", f"{found.root[i]:.3f}", f"<b>{found.bound[i]:.3f}</b>"]
+         f"{found.test[i]:.3f}", f"{found.test_true[i]:.3f}", f"{found.root[i]:.3f}",
+         f"<b>{found.bound[i]:.3f}</b>"]
         for i, name in enumerate(("true labels", "random labels"))
     ]  # fmt: skip
-    header = ["", "prior scale", "KL, nats", "Gibbs train", "Gibbs test", "McAllester", "kl bound"]
+    header = ["", "prior scale", "KL, nats", "Gibbs train", "Gibbs test, labels as random",
+              "Gibbs test, true labels", "McAllester", "kl bound"]  # fmt: skip
     return table_html(header, rows, f"{found.draws:,} draws of the posterior")
 
 
@@ -153,7 +134,7 @@ def posterior_table(found: Gibbs) -> Html:
 def validity_table(found: Validity) -> Html:
     """How often each bound was broken on simulated data."""
     rows = [
-        [drawings.FORMS[name][0], f"{share:.4f}", f"{found.mean[name]:.3f}",
+        [drawings_bounds.FORMS[name][0], f"{share:.4f}", f"{found.mean[name]:.3f}",
          f"{found.risk[name]:.3f}"]
         for name, share in found.broken.items()
     ]  # fmt: skip

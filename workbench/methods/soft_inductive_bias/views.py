@@ -14,9 +14,9 @@ import numpy as np
 import panel as pn
 
 from workbench.explorer import Explorer
-from workbench.theme import INK, MUTED, OKABE_ITO, Html, table_html
+from workbench.theme import INK, MUTED, NOT_RUN, OKABE_ITO, Html, needs_result, table_html
 
-from . import drawings, findings, live, study, tables
+from . import drawings, drawings_networks, findings, live, study, tables
 from .closed_forms import (
     EVIDENCE_ORDERS,
     SIZES,
@@ -30,7 +30,6 @@ from .closed_forms import (
 from .compression import Compressed
 from .experiments import Corrupted, RandomLabels, Widths
 from .representation import Paths
-from .tables import needs_result, not_run
 
 DASHED, DOTTED = "dashed", "dotted"
 C = OKABE_ITO
@@ -135,7 +134,7 @@ def width_charts(found: Widths) -> hv.Layout:
     """C3: test loss and effective dimension of networks against the width."""
     done = np.isfinite(found.test).all(0)
     if not done.any():
-        return not_run(width_charts)
+        return NOT_RUN
     h = found.widths[done]
     left = _curve(
         h, found.test.mean(0)[done], ("hidden units", "test cross-entropy"), "", C["blue"]
@@ -161,9 +160,9 @@ def path_view(found: dict[int, Paths]) -> Html:
             f"{paths.curve_error.max():.3f}); test error of the ends {paths.single.mean():.3f}, of "
             f"the ensemble along the curve {paths.ensemble.mean():.3f}."
         )
-        figures = [drawings.path_chart(paths)]
+        figures = [drawings_networks.path_chart(paths)]
         if paths.plane is not None:
-            figures.append(drawings.plane_picture(paths.plane))
+            figures.append(drawings_networks.plane_picture(paths.plane))
         parts += [drawings.note(words), drawings.row(*figures)]
     return Html("".join(map(str, parts)))
 
@@ -172,7 +171,7 @@ def axes_view(finished: study.SoftBiasStudy) -> Html:
     """I: what has run, on the two axes, as picture and table."""
     places = findings.axes(finished)
     if not places:
-        return not_run(axes_view)
+        return NOT_RUN
     rows = [[name, f"{f:.2f}", f"{s:.2f}"] for name, f, s in places]
     table = table_html(["model", "flexibility", "simplicity bias"], rows)
     return Html(str(drawings.axes_chart(places)) + str(table))
@@ -193,14 +192,17 @@ def monitor(partial: study.SoftBiasStudy) -> Any:
 
 
 def _compressing(found: dict[tuple[int, int], Compressed] | Corrupted) -> Html:
-    newest = found.result if isinstance(found, Corrupted) else list(found.values())[-1]
-    return drawings.training(newest.curves, f"Width {newest.width}, d = {newest.d}: training loss")
+    if isinstance(found, Corrupted):
+        return drawings_networks.training(found.curves, "True and random labels: training loss")
+    newest = list(found.values())[-1]
+    title = f"Width {newest.width}, d = {newest.d[0]}: training loss"
+    return drawings_networks.training(newest.curves, title)
 
 
 def _widths_so_far(found: Widths) -> Html:
     width, curves = list(found.curves.items())[-1]
-    return Html(drawings.training(curves, f"Width {width}: training loss")
-                + drawings.width_chart(found.widths, *(v.mean(0) for v in (
+    return Html(drawings_networks.training(curves, f"Width {width}: training loss")
+                + drawings_networks.width_chart(found.widths, *(v.mean(0) for v in (
                     found.test, found.dimension, found.train_error))))  # fmt: skip
 
 
