@@ -9,7 +9,9 @@ from workbench.methods.soft_inductive_bias import (
     bounds,
     closed_forms,
     digits,
+    dimension,
     double_descent,
+    experiments,
     factored,
     live,
     networks,
@@ -20,6 +22,7 @@ from workbench.methods.soft_inductive_bias import (
     views,
 )
 from workbench.methods.soft_inductive_bias.compression import decode
+from workbench.steps import run
 
 
 @pytest.fixture
@@ -252,12 +255,12 @@ def test_a_width_is_trained_and_alpha_is_dragged_without_training(bench):
     tab = bench["Widths"]
     tab.hidden.values = [3.0]
     tab.run()
-    assert set(tab.found) == {3} and "Effective dimension" in tab.picture.html
+    assert 3 in tab.found and "Effective dimension" in tab.picture.html
     assert "3 hidden units" in tab.training.html
     before = tab.picture.html
     tab.alpha.values = [3.0]
     assert bench.parameters.alpha == pytest.approx(1000) and tab.picture.html != before
-    assert set(tab.found) == {3}
+    assert 3 in tab.found
 
 
 def test_points_of_other_labels_are_another_curve(bench):
@@ -266,6 +269,8 @@ def test_points_of_other_labels_are_another_curve(bench):
     tab.run()
     bench.parameters.label_noise = 0.4
     assert not tab.found and not tab.picture.html
+    bench.parameters.label_noise = 0.2
+    assert set(tab.found) == set(study.Parameters().widths)
 
 
 @pytest.mark.slow
@@ -336,6 +341,7 @@ def test_the_kernel_of_the_page_is_kernel_ridge_regression():
 def test_training_streams_and_stops(bench, monkeypatch):
     monkeypatch.setattr(networks, "SHARE_S", 0.0)
     tab = bench["Widths"]
+    before = dict(tab.found)
 
     async def scenario():
         tab.run()
@@ -349,7 +355,7 @@ def test_training_streams_and_stops(bench, monkeypatch):
             await asyncio.sleep(0.05)
             if not bench.training.busy:
                 break
-        assert "Stopped" in bench.status.object and not tab.found
+        assert "Stopped" in bench.status.object and 12 in tab.found and before == tab.found
 
     asyncio.run(scenario())
 
@@ -368,3 +374,16 @@ def test_each_visitor_has_a_bench_of_their_own_and_a_still_for_reports():
     assert made.count("<figure") == 7 and "Bounds: training error" in made
     explorer = views.explorer(p)
     assert "Still" not in repr(explorer) and "Settings" in explorer.still_html()
+
+
+@pytest.mark.slow
+def test_widths_that_were_trained_beforehand_are_those_of_the_study():
+    cached = factored.cached_widths(0, 0.2)
+    assert sorted(cached) == study.Parameters().widths and not factored.cached_widths(1, 0.2)
+    made = run(experiments.width_steps([2, 4], [0], 0.2, 10.0))
+    for i, h in enumerate((2, 4)):
+        loss, values, error = cached[h]
+        assert loss == pytest.approx(made.test[0, i], rel=0.02)
+        assert error == pytest.approx(made.train_error[0, i], abs=0.02)
+        own = dimension.effective_dimension(values, 10.0)
+        assert own == pytest.approx(made.dimension[0, i], rel=0.05)

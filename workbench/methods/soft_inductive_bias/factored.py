@@ -6,14 +6,24 @@ Closed forms of the figures that are dragged: A2, B, C1, C2, C4, E and the kerne
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from pathlib import Path
 
 import numpy as np
 import torch
 from scipy.linalg import cho_solve, cholesky, eigh
 
-from workbench.steps import Step, Steps, part
+from workbench.steps import Step, Steps, part, run
 
-from . import closed_forms, digits, double_descent, experiments, networks, processes, representation
+from . import (
+    closed_forms,
+    digits,
+    double_descent,
+    experiments,
+    networks,
+    processes,
+    representation,
+    study,
+)
 from .closed_forms import PLOT, single
 from .dimension import effective_dimension
 
@@ -27,6 +37,8 @@ WEAK_N = 120  # largest number of examples of C1
 RATIOS = (0.2, 0.6, 0.9, 1.2, 2.0, 4.0)  # d / n of the simulation of C4
 INDEX_SIZES = (25, 50, 100, 200, 400, 800)
 ALONG = np.linspace(-3, 3, 61)  # places along the direction of F
+CACHED = Path(__file__).parent / "data" / "widths.npz"
+CACHED_DATA = (0, 0.2)  # seed and label noise
 
 
 # A2 ---------------------------------------------------------------------------------------------
@@ -189,6 +201,32 @@ class Isotropic:
         exact = [double_descent.exact_error(self.n, int(v), 1.0, 0.0) for v in d]
         noise = np.where(np.isfinite(exact), exact, np.nan)
         return d, np.where(d > self.n, 1 - self.n / d, 0.0), noise
+
+
+def cached_widths(seed: int, label_noise: float) -> dict[int, tuple[float, np.ndarray, float]]:
+    """C3 as trained beforehand, by width: test loss, curvatures and train error; {} for other data.
+
+    `write_cached_widths` has made the file.
+    """
+    if (seed, label_noise) != CACHED_DATA:
+        return {}
+    with np.load(CACHED) as file:
+        rows = zip(*(file[k] for k in ("test", "eigenvalues", "train_error")), strict=True)
+        return {
+            int(h): (float(t), v.astype(float), float(e))
+            for h, (t, v, e) in zip(file["widths"], rows, strict=True)
+        }
+
+
+def write_cached_widths() -> None:
+    """Train the networks of the default study and keep what the page draws of them."""
+    p = study.Parameters()
+    made = run(experiments.width_steps(p.widths, [CACHED_DATA[0]], CACHED_DATA[1], p.alpha))
+    curvatures = np.array([made.eigenvalues[h][0] for h in made.widths], np.float32)
+    np.savez_compressed(
+        CACHED, widths=made.widths, test=made.test[0], train_error=made.train_error[0],
+        eigenvalues=np.maximum(curvatures, 0),
+    )  # fmt: skip
 
 
 def feature_steps(seed: int, n: int) -> Steps[list[double_descent.ReluFeatures]]:
