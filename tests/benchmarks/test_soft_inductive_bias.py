@@ -135,7 +135,7 @@ def test_pictures_in_closed_form_answer_within_100_ms():
         bench["Two axes"].redraw()
 
     titles = ("Polynomials", "Sample size", "Random labels", "Double descent", "Widths", "Bounds",
-              "Symmetry", "Learned features", "Paths")  # fmt: skip
+              "Symmetry", "Features", "Paths")  # fmt: skip
     answers = {title: bench[title].redraw for title in titles} | {
         "weak": weak, "exact": exact, "exact, another n": other_n, "axes": own_polynomial,
     }  # fmt: skip

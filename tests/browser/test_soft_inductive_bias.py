@@ -46,7 +46,7 @@ def test_every_tab_draws_its_picture_when_it_is_opened(bench):
         ("Sample size", "Fits to 16 examples"), ("Random labels", "Gaussian process: accuracy"),
         ("Least squares", "Weak features"), ("Least squares", "Isotropic design"),
         ("Double descent", "Random ReLU features of digits"), ("Bounds", "Bounds: training error"),
-        ("Symmetry", "Evidence of r, task orient"), ("Learned features", "Along the direction u"),
+        ("Symmetry", "Evidence of r, task orient"), ("Features", "Along the direction u"),
         ("Two axes", "Flexible and simple"),
     ):  # fmt: skip
         open_tab(bench, tab)
@@ -97,7 +97,7 @@ def test_t_is_dragged_along_two_solutions(bench):
 
 
 def test_a_network_turns_to_the_direction(bench):
-    open_tab(bench, "Learned features")
+    open_tab(bench, "Features")
     bench.get_by_role("slider", name="Examples n").locator("visible=true").first.press("Home")
     bench.get_by_role("button", name="Train a network").click()
     expect(bench.get_by_role("img", name="Alignment: share of weights")).to_be_visible(
@@ -115,7 +115,7 @@ def test_a_network_turns_to_the_direction(bench):
         ("Least squares", "Signal in a feature", "Weak features", -0.2),
         ("Least squares", "Size of θ", "Isotropic design", 0.5),
         ("Bounds", "Bits of the code", "Bounds: training error", 40),
-        ("Learned features", "Length scale", "Along the direction u", 1.0),
+        ("Features", "Length scale", "Along the direction u", 1.0),
         ("Double descent", "log10 ridge", "Random ReLU features", 0.2),
     ],
 )

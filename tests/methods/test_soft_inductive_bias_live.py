@@ -227,11 +227,10 @@ def test_a_stored_network_joins_the_runs_and_the_calculator(bench):
 
 def test_another_width_or_seed_is_paid_for_as_the_page_says(bench):
     tab = bench["Bounds"]
-    assert "Width 4 costs 1 bits and seed 0" in tab.price.html
+    assert "width 4 costs 1 bit and seed 0 costs 1 bit;" in tab.price.html
     bench.parameters.param.update(width=6, seed=3)
     # Elias' gamma codes of 2 * 2 and 2 * 3.
-    assert "Width 6 costs 5 bits and seed 3" in tab.price.html
-    assert "projection and another split of the digits, 5." in tab.price.html
+    assert "width 6 costs 5 bits and seed 3 costs 5 bits;" in tab.price.html
     seen = []
     keep = tab._take
     tab._take = lambda found, rho, seed: (seen.append(found), keep(found, rho, seed))
@@ -311,8 +310,8 @@ def test_paths_are_drawn_with_their_plane_and_t_is_dragged(bench, monkeypatch):
 
 def test_the_kernel_of_one_direction_is_dragged_and_a_network_turns(bench, monkeypatch):
     monkeypatch.setattr(networks, "SHARE_S", 0.0)
-    tab = bench["Learned features"]
-    bench.open("Learned features")
+    tab = bench["Features"]
+    bench.open("Features")
     before = tab.picture.html
     tab.sliders.values = [60.0, 2.0, -1.0]
     assert tab.picture.html != before and "n = 60" in tab.picture.html

@@ -81,7 +81,7 @@ def coefficients(found: Refit, gamma: float) -> Html:
     ]  # fmt: skip
     parts.append(Line("prior scale γ^(−j/2)", order, gamma ** (-order / 2), INK, "5 3", 1.6))
     return chart(
-        "Coefficients |w|", parts, "order j", "|w|", log_y=True, y_range=(1e-5, 20), width=440,
+        "Coefficients |w|", parts, "order j", "|w|", log_y=True, y_range=(1e-5, 20), width=400,
         height=240,
     )  # fmt: skip
 
@@ -96,7 +96,7 @@ def evidence_curve(found: Refit, order: int) -> Html:
     low = min(float((v - v.max())[9:].min()) for v in found.evidence.values())
     return chart(
         "Evidence, from its best", parts, "order J", "nats", y_range=(1.15 * low - 1, 2),
-        x_range=(0, 300), width=440, height=240,
+        x_range=(0, 300), width=400, height=240,
     )  # fmt: skip
 
 
@@ -110,7 +110,7 @@ def error_by_order(found: Refit, order: int) -> Html:
     ]
     return chart(
         "Test RMSE by order", parts, "order J", "RMSE", log_x=True, log_y=True, x_range=(1, 300),
-        y_range=(0.02, 50), width=440, height=240,
+        y_range=(0.02, 50), width=400, height=240,
     )  # fmt: skip
 
 
@@ -128,12 +128,12 @@ def sample_fits(found: Sample) -> Html:
     parts += [Line(name, PLOT, found.fits[name], *look) for name, look in MODELS.items()]
     parts.append(Dots("data", found.x, found.y, INK, "ring", 3))
     left = chart(f"Fits to {len(found.x)} examples", parts, "x", "y", x_range=(-1, 1),
-                 y_range=(low - room, high + room), width=440, height=260)  # fmt: skip
+                 y_range=(low - room, high + room), width=400, height=260)  # fmt: skip
     parts = [Line(k, SAMPLE_SIZES, found.errors[k], *look) for k, look in MODELS.items()]
     parts.append(Mark(f"n = {len(found.x)}", len(found.x), "x"))
     middle = chart("Test RMSE by sample size, the same draw", parts, "examples n", "RMSE",
                    log_x=True, log_y=True, x_range=(SAMPLE_SIZES[0], SAMPLE_SIZES[-1]),
-                   y_range=(0.01, 10), width=440, height=260)  # fmt: skip
+                   y_range=(0.01, 10), width=400, height=260)  # fmt: skip
     above = found.evidence - found.evidence.max()
     looks = ((_C["sky"], "2 3"), (_C["blue"], ""), (_C["purple"], "6 3"))
     parts = [
@@ -145,7 +145,7 @@ def sample_fits(found: Sample) -> Html:
     parts.append(Dots(chosen, [GAMMAS[row_]], [0.0], _C["vermillion"], "square", 6))
     bottom = float(np.sort(above.ravel())[len(above.ravel()) // 3])  # the worst are far below
     right = chart("Evidence of γ, order 15", parts, "γ", "nats from the best", log_x=True,
-                  x_range=(1, 10), y_range=(1.1 * bottom - 1, 1 - 0.05 * bottom), width=440,
+                  x_range=(1, 10), y_range=(1.1 * bottom - 1, 1 - 0.05 * bottom), width=400,
                   height=260)  # fmt: skip
     return row(left, middle, right)
 
@@ -179,13 +179,13 @@ def weak_descent(found: Errors) -> Html:
         "Weak features: relative error",
         [Line("train", found.d, found.train, _C["sky"], "6 3"),
          Line("test", found.d, found.test, _C["blue"]), edge],
-        "features d", "relative error", log_x=True, log_y=True, y_range=(0.01, 30), width=440,
+        "features d", "relative error", log_x=True, log_y=True, y_range=(0.01, 30), width=400,
         height=250,
     )  # fmt: skip
     right = chart(
         "Directions that the data leave open: min(n, d) − N_eff",
         [Line("undetermined", found.d, found.undetermined, _C["vermillion"]), edge], "features d",
-        "directions", log_x=True, width=440, height=250,
+        "directions", log_x=True, width=400, height=250,
     )  # fmt: skip
     return row(left, right)
 

@@ -94,7 +94,7 @@ def learned_function(
     if learner is not None:
         parts.append(Line(f"network, {learner.n} examples", places, learner.along, _C["blue"]))
     return chart("Along the direction u", parts, "z = uᵀx", "f", x_range=(-3, 3),
-                 y_range=(-3.5, 3.5), width=440, height=250)  # fmt: skip
+                 y_range=(-3.5, 3.5), width=400, height=250)  # fmt: skip
 
 
 def learned_errors(
@@ -107,7 +107,7 @@ def learned_errors(
     parts.append(Mark(f"n = {n}", n, "x"))
     return chart("Relative test error by sample size", parts, "examples n", "error", log_x=True,
                  log_y=True, y_range=(0.005, 5), x_range=(sizes[0], max(sizes[-1], 1500)),
-                 width=440, height=250)  # fmt: skip
+                 width=400, height=250)  # fmt: skip
 
 
 def turning(learner: Learner) -> Html:
@@ -115,9 +115,9 @@ def turning(learner: Learner) -> Html:
     steps, loss, turned = (np.array(c) for c in zip(*learner.curves, strict=True))
     return row(
         chart("Training loss", [Line("", steps, loss, _C["blue"])], "step", "loss", log_y=True,
-              width=440, height=200),
+              width=400, height=200),
         chart("Alignment: share of weights in direction u", [Line("", steps, turned,
-              _C["vermillion"])], "step", "share", y_range=(0, 1), width=440, height=200),
+              _C["vermillion"])], "step", "share", y_range=(0, 1), width=400, height=200),
     )  # fmt: skip
 
 

@@ -145,12 +145,14 @@ class Bounds(Tab):
 
     def _say_price(self) -> None:
         p, (width, seed) = self.parameters, self.fixed
-        of_seed = len(offset_code(p.seed - seed))
+        bits = [
+            f"{k} bit{'s' * (k > 1)}" for k in (self.more_bits, len(offset_code(p.seed - seed)))
+        ]
         self.price.html = str(drawings.note(
-            f"Fixed before the data, as this page was opened: width {width} and seed {seed}. "
-            f"Width {p.width} costs {self.more_bits} bits and seed {p.seed}, which is another "
-            f"projection and another split of the digits, {of_seed}. So bounds of all widths and "
-            "seeds tried here hold at once; other shares of random labels are other questions."
+            f"Fixed before the data, as this page was opened: width {width} and seed {seed}. Now "
+            f"width {p.width} costs {bits[0]} and seed {p.seed} costs {bits[1]}; another seed is "
+            "another projection and another split of the digits. So bounds of all widths and seeds "
+            "tried here hold at once; other shares of random labels are other questions."
         ))  # fmt: skip
 
     def redraw(self) -> None:
@@ -239,7 +241,7 @@ class Paths(Tab):
 class LearnedFeatures(Tab):
     """F: one direction in twenty. The kernel is a closed form; a network turns to the direction."""
 
-    title = "Learned features"
+    title = "Features"
     hears = frozenset({"seed"})
 
     def build(self) -> None:
