@@ -380,25 +380,16 @@ def test_results_do_not_depend_on_how_experiments_are_shared_out(monkeypatch, fi
     assert alone.values == finished.values
 
 
-def test_the_thread_limit_is_lifted_by_the_last_of_several_calls():
-    import threading
-
+def test_a_study_keeps_linear_algebra_to_one_thread_and_gives_it_back():
     from threadpoolctl import threadpool_info
 
     def threads():
         return {p["num_threads"] for p in threadpool_info() if p["internal_api"] == "openblas"}
 
-    before, inside, leave = threads(), threading.Event(), threading.Event()
-
-    def slow():
-        inside.set()
-        leave.wait(10)
-
-    other = threading.Thread(target=closed_forms.single, args=(slow,))
-    other.start()
-    assert inside.wait(10)
-    assert closed_forms.single(threads) == {1}
-    assert threads() == {1}
-    leave.set()
-    other.join()
+    before, inside = threads(), []
+    made = study.steps(study.Parameters(**SMALL, parts=["weak", "exact"]))
+    work.run(made, lambda step: inside.append(threads()))
+    assert {1} in inside[1:-1] and threads() == before
+    with closed_forms.one_blas_thread():
+        assert closed_forms.single(threads) == {1} == threads()
     assert threads() == before

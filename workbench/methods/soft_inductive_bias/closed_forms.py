@@ -5,8 +5,8 @@ Generators of steps that return plain results, and the refits behind the sliders
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cache, partial
 
@@ -36,25 +36,20 @@ def _libraries() -> ThreadpoolController:
     return ThreadpoolController()  # looking for them takes milliseconds
 
 
-_inside: list = []  # the limit that holds, once for each call that is under way
-_lock = threading.Lock()
+@contextmanager
+def one_blas_thread() -> Iterator[None]:
+    """Inside, linear algebra uses one thread: as fast here, and it repeats.
+
+    The limit is that of the process. Of several threads the first sets and lifts it.
+    """
+    with _libraries().limit(limits=1, user_api="blas"):
+        yield
 
 
 def single(function, *arguments, **options):
-    """Call a function whose linear algebra uses one thread: as fast here, and it repeats.
-
-    The limit is that of the process: the last of several calls in several threads lifts it.
-    """
-    with _lock:
-        limit = _inside[0] if _inside else _libraries().limit(limits=1, user_api="blas")
-        _inside.append(limit)
-    try:
+    """Call a function inside `one_blas_thread`."""
+    with one_blas_thread():
         return function(*arguments, **options)
-    finally:
-        with _lock:
-            _inside.pop()
-            if not _inside:
-                limit.restore_original_limits()
 
 
 # A: polynomials ---------------------------------------------------------------------------------

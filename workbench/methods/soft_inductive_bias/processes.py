@@ -24,8 +24,13 @@ SYMMETRY_LENGTH, SYMMETRY_NOISE = 1.5, 1e-3
 def rbf(a: np.ndarray, b: np.ndarray, length_scale: float = 1.0) -> np.ndarray:
     """exp(-|a - b|^2 / (2 length^2)) between rows of a (n, d) and b (m, d): (n, m)."""
     length_scale = _checks.number("length_scale", length_scale, 0, np.inf, open_ends=True)
-    squares = (a * a).sum(1)[:, None] + (b * b).sum(1) - 2 * (a @ b.T)
-    return np.exp(np.maximum(squares, 0) / (-2 * length_scale**2))
+    made = a @ b.T  # and all else in place: these are the largest arrays
+    made *= -2
+    made += (a * a).sum(1)[:, None]
+    made += (b * b).sum(1)
+    np.maximum(made, 0, out=made)
+    made /= -2 * length_scale**2
+    return np.exp(made, out=made)
 
 
 @dataclass(frozen=True)

@@ -198,7 +198,10 @@ def steps(p: Parameters) -> Steps[SoftBiasStudy]:
     study = SoftBiasStudy(p, complete=False)
     yield Step(0.0, "loading digits", study)
 
+    from workbench.numerics.threads import one_thread
+
     from . import findings
+    from .closed_forms import one_blas_thread
 
     started = time.perf_counter()
     lanes = [replace(study) for _ in range(LANES)]
@@ -222,7 +225,8 @@ def steps(p: Parameters) -> Steps[SoftBiasStudy]:
         lambda lane=lane, plan=plan: results.plan_steps(lane, plan, findings)
         for lane, plan in zip(lanes, plans, strict=True) if plan
     ]  # fmt: skip
-    yield from part(together(jobs, names=[""] * len(jobs)), 0, 1, data=so_far)
+    with one_thread(), one_blas_thread():  # threads of their own would only wait for each other
+        yield from part(together(jobs, names=[""] * len(jobs)), 0, 1, data=so_far)
     so_far()
     study.complete, study.seconds = True, time.perf_counter() - started
     study.claims, study.values = findings.claims(study), findings.values(study)
