@@ -1,0 +1,113 @@
+"""Desk: one long work at a time behind the buttons of a live page, with a line that tells of it.
+
+Where `explorer.py` runs the whole study, a bench of a live page runs pieces of it: the work goes to
+a thread (`jobs.Latest`), its progress to the line, and a button stops it. Also the small widgets
+that every bench is made of. Knows no method.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import panel as pn
+
+from workbench import theme
+from workbench.explorer import problem
+from workbench.jobs import Latest
+from workbench.steps import Step, Steps
+from workbench.widgets.faders import Faders
+
+WORDS = {"done": "Done.", "stopped": "Stopped; what was finished is shown."}
+
+
+class Desk:
+    """`status` and `stop_button` for the page; `start(make, take)` runs something.
+
+    shown: whether a page still shows this, else the work stops.
+    """
+
+    def __init__(self, shown: Callable[[], bool]):
+        self.status = pn.pane.HTML(
+            "", sizing_mode="stretch_width", min_height=22, margin=(0, 0, 4, 0),
+            styles={"font-family": theme.FONT},
+        )  # fmt: skip
+        self.stop_button = button("Stop", self.stop, 70, disabled=True)
+        self._shown, self._seen = shown, False
+        self.jobs = Latest(self._tell)
+
+    def start(self, make: Callable[[], Steps], take: Callable[[Any], None]) -> None:
+        """Run the steps of `make()` in place of what runs; `take` gets all their data."""
+        self.stop_button.disabled = False
+        self.jobs.start(make, take)
+
+    def stop(self) -> None:
+        """Stop what runs; what it has is kept."""
+        self.jobs.stop()
+
+    def say(self, words: str | Exception) -> None:
+        """Put words (HTML) or an error on the line."""
+        self.status.object = words if isinstance(words, str) else problem(words).object
+
+    def _tell(self, what: Step | str | Exception) -> None:
+        self.stop_button.disabled = not isinstance(what, Step)
+        if isinstance(what, Step):
+            here = self._shown()
+            if self._seen and not here:  # the page is gone
+                self.stop()
+            self._seen = here
+            self.say(theme.progress_html(what.done, what.message))
+        else:
+            self.say(WORDS[what] if isinstance(what, str) else what)
+
+
+def button(label: str, action: Callable[[], Any], width: int, **more: Any) -> Any:
+    """A button that does `action`."""
+    made = pn.widgets.Button(label=label, width=width, margin=(0, 8, 6, 0), **more)
+    made.on_click(lambda event: action())
+    return made
+
+
+class Sliders(Faders):
+    """Sliders that tell `on_move(place, value)` which one the reader moved; `follow` is silent.
+
+    rows: (name, value, low, high, step) of each.
+    """
+
+    def __init__(self, caption: str, on_move: Callable[[int, float], None], *rows: tuple):
+        names, values, lows, highs, steps = (list(column) for column in zip(*rows, strict=True))
+        super().__init__(
+            names=names, values=[float(v) for v in values], lows=lows, highs=highs, steps=steps,
+            caption=caption,
+        )  # fmt: skip
+        self._quiet, self._on_move = False, on_move
+        self.param.watch(self._heard, "values")
+
+    def _heard(self, event: Any) -> None:
+        if self._quiet:
+            return
+        for place, (old, new) in enumerate(zip(event.old, event.new, strict=True)):
+            if old != new:
+                self._on_move(place, new)
+
+    def follow(self, values: list[float]) -> None:
+        """Put the sliders where something else is, as far as they reach."""
+        values = np.clip(values, self.lows, self.highs)
+        if np.allclose(self.values, values, rtol=0, atol=1e-6):
+            return
+        self._quiet = True
+        try:
+            self.move(values)
+        finally:
+            self._quiet = False
+
+
+def tab(*parts: Any) -> pn.viewable.Viewable:
+    """What a tab shows, below each other."""
+    return pn.Column(*parts, sizing_mode="stretch_width", margin=(8, 0), max_width=960)
+
+
+def narrow(*parts: Any) -> pn.viewable.Viewable:
+    """Parts that would be too wide for the page."""
+    return pn.Column(*parts, max_width=640, sizing_mode="stretch_width", margin=0)
