@@ -35,11 +35,19 @@ class Desk:
         )  # fmt: skip
         self.stop_button = button("Stop", self.stop, 70, disabled=True)
         self._shown, self._seen = shown, False
+        self._ended: Callable[[str], None] | None = None
         self.jobs = Latest(self._tell)
 
-    def start(self, make: Callable[[], Steps], take: Callable[[Any], None]) -> None:
-        """Run the steps of `make()` in place of what runs; `take` gets all their data."""
+    def start(
+        self, make: Callable[[], Steps], take: Callable[[Any], None],
+        ended: Callable[[str], None] | None = None,
+    ) -> None:  # fmt: skip
+        """Run the steps of `make()` in place of what runs; `take` gets all their data.
+
+        ended: called with "done" or "stopped", after the last data.
+        """
         self.stop_button.disabled = False
+        self._ended = ended
         self.jobs.start(make, take)
 
     def stop(self) -> None:
@@ -58,8 +66,10 @@ class Desk:
                 self.stop()
             self._seen = here
             self.say(theme.progress_html(what.done, what.message))
-        else:
-            self.say(WORDS[what] if isinstance(what, str) else what)
+            return
+        self.say(WORDS[what] if isinstance(what, str) else what)
+        if isinstance(what, str) and self._ended:
+            self._ended(what)
 
 
 def button(label: str, action: Callable[[], Any], width: int, **more: Any) -> Any:

@@ -14,7 +14,7 @@ from panel.custom import AnyWidgetComponent
 
 
 class Picker(AnyWidgetComponent):
-    """Pictures (addresses) with names below them; `chosen` are places from 0, at most one if single.
+    """Pictures (addresses) with names below; `chosen` are places from 0, at most one if single.
 
     marks: places that carry a mark as well, in a shape of its own, with `marked` as its meaning.
     Raises ValueError for places that are not there, or lists of unequal length.

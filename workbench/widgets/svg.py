@@ -36,7 +36,7 @@ class Line:
 
 @dataclass(frozen=True)
 class Dots:
-    """x, y (k,); shape: "disc", "ring", "square" or "cross"; titles: said by each under the mouse."""
+    """x, y (k,); shape: "disc", "ring", "square" or "cross"; titles: of each under the mouse."""
 
     name: str
     x: Sequence[float]
@@ -174,7 +174,9 @@ def chart(
         if isinstance(part, Line) and part.low is not None and part.high is not None
     ]
     inside = "".join(_drawn(part, x, y) for part in (*bands, *parts))
-    keys = "".join(_key(part) for part in parts if part.name and not isinstance(part, Mark | Raster))
+    keys = "".join(
+        _key(part) for part in parts if part.name and not isinstance(part, Mark | Raster)
+    )
     names = ", ".join(part.name for part in parts if part.name)
     spoken = html.escape(words or f"{title}: {y_label} over {x_label}. {names}")
     # A picture within the picture cuts off what leaves the field, but for half a stroke.
