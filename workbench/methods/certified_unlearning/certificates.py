@@ -27,13 +27,15 @@ LIMIT = 100_000  # steps in which model clipping must reach delta
 SLACK = 1e-9  # relative, in comparisons of epsilon with its target
 
 
-def _above_zero(**values: Any) -> None:
+def above_zero(**values: Any) -> None:
+    """ValueError in one line unless all are finite and above 0."""
     for name, value in values.items():
         if not (np.all(np.asarray(value) > 0) and np.all(np.isfinite(value))):
             raise ValueError(f"{name} = {value}; allowed are finite numbers above 0")
 
 
-def _not_negative(**values: Any) -> None:
+def not_negative(**values: Any) -> None:
+    """ValueError in one line unless all are finite and at least 0."""
     for name, value in values.items():
         if not (np.all(np.asarray(value) >= 0) and np.all(np.isfinite(value))):
             raise ValueError(f"{name} = {value}; allowed are finite numbers from 0")
@@ -70,8 +72,8 @@ class GradientClipping:
     title: ClassVar[str] = "gradient clipping"
 
     def __post_init__(self) -> None:
-        _above_zero(C0=self.C0, gamma=self.gamma)
-        _not_negative(C1=self.C1, lam=self.lam)
+        above_zero(C0=self.C0, gamma=self.gamma)
+        not_negative(C1=self.C1, lam=self.lam)
         product = np.max(np.asarray(self.gamma) * self.lam)
         if product >= 1:
             raise ValueError(
@@ -240,13 +242,13 @@ def cascade(
     C0, sigma0: of a clipped and noised start, else delta_0 is 1. Raises ValueError if delta is not
     reached within `limit` steps.
     """
-    _above_zero(C2=C2, sigma=sigma)
+    above_zero(C2=C2, sigma=sigma)
     check_epsilon(epsilon)
     check_delta(delta)
     r = 2 * C2 / sigma
     first = 1.0
     if C0 is not None or sigma0 is not None:
-        _above_zero(C0=C0 or 0, sigma0=sigma0 or 0)
+        above_zero(C0=C0 or 0, sigma0=sigma0 or 0)
         first = float(theta(epsilon, 2 * C0 / sigma0))
     factor = float(2 * ndtr(r / 2) - 1)
     log_excess = epsilon + log(-expm1(-epsilon))  # ln(e^epsilon - 1)
@@ -273,6 +275,26 @@ def cascade(
     return Cascade(np.array(deltas), np.array(epsilons), weak)
 
 
+def cascade_path(
+    ratio: Any, epsilon: float, steps: int
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """The cascade of a fixed number of steps from delta_0 = 1 for many ratios C2 / sigma (k,).
+
+    deltas (steps + 1, k), local epsilons (steps, k), weak bounds (steps + 1, k).
+    """
+    above_zero(ratio=ratio)
+    check_epsilon(epsilon)
+    r = 2 * np.atleast_1d(np.asarray(ratio, float))
+    log_excess = epsilon + log(-expm1(-epsilon))
+    deltas, epsilons = [np.ones_like(r)], []
+    for _ in range(steps):
+        with np.errstate(divide="ignore"):
+            epsilons.append(np.logaddexp(0.0, log_excess - np.log(deltas[-1])))
+        deltas.append(deltas[-1] * theta(epsilons[-1], r))
+    weak = (2 * ndtr(r / 2) - 1) ** np.arange(steps + 1)[:, None]
+    return np.array(deltas), np.array(epsilons).reshape(steps, len(r)), weak
+
+
 @dataclass(frozen=True)
 class ModelClipping:
     """Noisy fine-tuning with a clipped model: x <- clip(x - gamma (g + lam x), C2) + noise sigma.
@@ -290,8 +312,8 @@ class ModelClipping:
     title: ClassVar[str] = "model clipping"
 
     def __post_init__(self) -> None:
-        _above_zero(C2=self.C2, sigma=self.sigma, gamma=self.gamma)
-        _not_negative(lam=self.lam)
+        above_zero(C2=self.C2, sigma=self.sigma, gamma=self.gamma)
+        not_negative(lam=self.lam)
         if (self.C0 is None) != (self.sigma0 is None):
             raise ValueError("C0 and sigma0 describe a noised start together: give both or none")
 
@@ -341,7 +363,7 @@ class OutputPerturbation:
     title: ClassVar[str] = "output perturbation"
 
     def __post_init__(self) -> None:
-        _above_zero(C0=self.C0)
+        above_zero(C0=self.C0)
 
     def sigma(self, mu: Any) -> Any:
         """Noise that makes the released model mu-GDP, 2 C0 / mu."""
