@@ -23,7 +23,7 @@ from .mechanisms import TITLES, Recipe, Task, Watch, descend, drive, finite, one
 from .settings import Settings, settings_of
 
 METHODS = (
-    "retrain", "retrain_tuned", "finetune", "clip", "op", "op_classical", "gc", "mc", "op_noinfo",
+    "retrain", "retrain_tuned", "retrain_torch", "finetune", "clip", "op", "op_classical", "gc", "mc", "op_noinfo",
     "gc_noinfo", "mc_noinfo",
 )  # fmt: skip
 SCALES = (0.1, 0.3, 1.0, 2.0)  # of initializations
@@ -47,7 +47,7 @@ def plain(p: Any) -> SimpleNamespace:
 def original_steps(task: Task, steps: int = TRAIN_STEPS, lr: float = TRAIN_LR) -> Steps[Tensor]:
     """Train the model that is to forget, on retain and forget set: weights (S, d)."""
     w = task.initial()
-    path = descend(w, one_cycle(steps, lr), task.gradients("train", steps, stream=9), task.wd)
+    path = descend(w, [lr] * steps, task.gradients("train", steps, stream=9), task.wd)
     return (yield from drive(path, steps, "original model,"))
 
 
@@ -57,6 +57,7 @@ def recipes(s: Settings, lr: float, scale: float = 1.0, keys: Sequence[str] = ME
     made = [
         Recipe("retrain", "fresh", lr=lr),
         Recipe("retrain_tuned", "fresh", scale, lr=lr),
+        Recipe("retrain_torch", "torch", lr=lr),
         Recipe("finetune", lr=lr),
         Recipe("clip", mechanism=s.gc, sigmas=silent, lr=lr),
         Recipe("op", mechanism=s.op, sigmas=(s.sigma_op,), lr=lr),

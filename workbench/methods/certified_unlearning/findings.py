@@ -157,7 +157,9 @@ def _accuracy(study: UnlearningStudy) -> list[Claim]:
         differences = a.paired(key, "retrain", SHORT) if enough else None
         note = ""
         if a is not None:
-            rows = [compared(a, key, other, SHORT) for other in ("retrain_tuned", "op")]
+            rows = [
+                compared(a, key, other, SHORT) for other in ("retrain_tuned", "retrain_torch", "op")
+            ]
             if any(rows):
                 note = f"Without a required sign: {', '.join(filter(None, rows))}. "
         claim = judge(

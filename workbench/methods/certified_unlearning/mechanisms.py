@@ -29,6 +29,7 @@ WARM_UP, WARM_FROM = 0.3, 25.0  # one-cycle: this part of the steps rises, from 
 TITLES = {
     "retrain": "retrain, standard start",
     "retrain_tuned": "retrain, tuned start",
+    "retrain_torch": "retrain, PyTorch's start",
     "finetune": "fine-tune, no guarantee",
     "clip": "clip without noise",
     "op": "output perturbation",
@@ -72,7 +73,8 @@ class NoiseFirst(ModelClipping):
 
 @dataclass(frozen=True)
 class Recipe:
-    """A method. start: "original", "zero" or "fresh" (an initialization times `scale`).
+    """A method. start: "original", "zero" or "fresh" (an initialization times
+    `scale`) or "torch" (that of PyTorch).
 
     mechanism, sigmas: the noisy phase, one sigma a step (output perturbation: one, and no step);
     None: no such phase. Noise 0 is the ablation "clip without noise".
@@ -181,9 +183,10 @@ class Task:
 
         return gradient
 
-    def initial(self, scale: float = 1.0, stream: int = 0) -> Tensor:
+    def initial(self, scale: float = 1.0, stream: int = 0, kind: str = "lecun") -> Tensor:
         """Fresh networks (S, d)."""
-        return networks.initial(self.sizes, [s + 100_003 * stream for s in self.seeds], scale)
+        seeds = [s + 100_003 * stream for s in self.seeds]
+        return networks.initial(self.sizes, seeds, scale, kind)
 
     def accuracy(self, w: Tensor, part: str = "test", true: bool = True) -> np.ndarray:
         """Accuracy (S,) on a part; nan where a network is not finite."""
@@ -221,9 +224,9 @@ class Task:
         """Where a method starts (S, d)."""
         if recipe.start == "original":
             return original
-        return torch.zeros_like(original) if recipe.start == "zero" else self.initial(
-            recipe.scale, stream=1
-        )  # fmt: skip
+        if recipe.start == "zero":
+            return torch.zeros_like(original)
+        return self.initial(recipe.scale, 1, "torch" if recipe.start == "torch" else "lecun")
 
 
 def check_budget(noisy: int, budget: int) -> None:

@@ -21,14 +21,14 @@ from .audit import auc, auc_interval
 from .certificates import OutputPerturbation, survival_bound
 from .comparison import TRAIN_LR, TRAIN_STEPS, original_steps, recipes, task_of
 from .data import batches
-from .mechanisms import TITLES, Recipe, Task, Watch, descend, drive, noisy_phase, one_cycle
+from .mechanisms import TITLES, Recipe, Task, Watch, descend, drive, noisy_phase
 from .membership import attack
 from .settings import settings_of
 
 RUNS = 1000  # of the white-box test, from each of the two models
 WHITE_BOX = (None, 1.0, 10.0)  # epsilons; None is no noise
 WIDTH = 64  # of the network that memorizes
-MEMORY_LR = 0.2  # of what follows its original training
+MEMORY_LR, SURVIVAL_LR = 0.5, 0.2  # of what follows its original training
 MIA_STEPS = (40, 160, 640)
 MIA_METHODS = ("finetune", "clip", "gc", "retrain")
 SURVIVAL_EPSILONS = (1.0, 1e2, 1e3, 1e4, 1e5)
@@ -104,9 +104,7 @@ def whitebox_steps(p: Any, runs: int = RUNS, train: int = TRAIN_STEPS) -> Steps[
 
 def _retrained(task: Task, steps: int) -> Steps[Tensor]:
     """The model that training on the retain set alone gives, from the same initialization."""
-    path = descend(
-        task.initial(), one_cycle(steps, TRAIN_LR), task.gradients("retain", steps, 9), task.wd
-    )
+    path = descend(task.initial(), [TRAIN_LR] * steps, task.gradients("retain", steps, 9), task.wd)
     return (yield from drive(path, steps, "retrained model,"))
 
 
@@ -224,7 +222,7 @@ def survival_steps(
         )
 
     for k in range(len(epsilon)):
-        recipe = Recipe("op", mechanism=op, sigmas=(float(op.sigma(mu[k])),), lr=MEMORY_LR)
+        recipe = Recipe("op", mechanism=op, sigmas=(float(op.sigma(mu[k])),), lr=SURVIVAL_LR)
         share = 0.5 + k / len(epsilon) / 2, 0.5 + (k + 1) / len(epsilon) / 2
         path = task.path(recipe, original, budget, 1)
         w = yield from part(drive(path, budget), *share, f"epsilon {epsilon[k]:g}")

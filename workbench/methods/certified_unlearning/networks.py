@@ -13,10 +13,14 @@ from collections.abc import Sequence
 
 import numpy as np
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from torch.nn import functional
 
+from workbench.numerics.checks import choice
+
 CLASSES = 10
+KINDS = ("lecun", "torch")
+TRUNCATED = 0.87962566  # standard deviation of a unit normal that is cut at -2 and 2
 
 
 def count(sizes: Sequence[int]) -> int:
@@ -35,15 +39,29 @@ def layers(w: Tensor, sizes: Sequence[int]) -> list[tuple[Tensor, Tensor]]:
 
 
 def initial(
-    sizes: Sequence[int], seeds: Sequence[int], scale: float = 1.0, dtype: torch.dtype | None = None
+    sizes: Sequence[int],
+    seeds: Sequence[int],
+    scale: float = 1.0,
+    kind: str = "lecun",
+    dtype: torch.dtype | None = None,
 ) -> Tensor:
-    """Starting weights (S, d): as torch's linear layers, uniform in +-scale / sqrt(inputs)."""
-    w = torch.empty(len(seeds), count(sizes), dtype=dtype or torch.float32)
+    """Starting weights (S, d) times `scale`.
+
+    kind: "lecun", the default of Flax and so of the paper: normal with variance 1 / inputs, cut at
+    two standard deviations, biases zero; "torch", the default of PyTorch: uniform in
+    +-1 / sqrt(inputs), biases too, which is narrower by 1.7.
+    """
+    choice("kind", kind, KINDS)
+    w = torch.zeros(len(seeds), count(sizes), dtype=dtype or torch.float32)
     for row, seed in enumerate(seeds):
         generator = torch.Generator().manual_seed(1_000_003 * int(seed) + 11)
         for (weight, bias), fan_in in zip(layers(w[row : row + 1], sizes), sizes, strict=False):
-            for part in (weight, bias):
-                part.uniform_(-(fan_in**-0.5), fan_in**-0.5, generator=generator)
+            if kind == "torch":
+                for part in (weight, bias):
+                    part.uniform_(-(fan_in**-0.5), fan_in**-0.5, generator=generator)
+            else:
+                nn.init.trunc_normal_(weight, 0, 1, -2, 2, generator=generator)
+                weight.mul_(fan_in**-0.5 / TRUNCATED)
     return w * scale
 
 
