@@ -125,7 +125,7 @@ def adversary_epsilon(
 
 
 def _rates(
-    certificate: GradientClipping, sigma: float, T: int | None, nodes: int = 400
+    certificate: GradientClipping, sigma: float, T: int | None, nodes: int = 200
 ) -> tuple[np.ndarray, np.ndarray]:
     """P(x_T > threshold) on a fine grid of thresholds, from +C0 and from -C0.
 

@@ -23,8 +23,8 @@ from .mechanisms import TITLES, Recipe, Task, Watch, descend, drive, finite, one
 from .settings import Settings, settings_of
 
 METHODS = (
-    "retrain", "retrain_tuned", "retrain_torch", "finetune", "clip", "op", "op_classical", "gc", "mc", "op_noinfo",
-    "gc_noinfo", "mc_noinfo",
+    "retrain", "retrain_tuned", "retrain_torch", "finetune", "clip", "op", "op_classical", "gc",
+    "mc", "op_noinfo", "gc_noinfo", "mc_noinfo",
 )  # fmt: skip
 SCALES = (0.1, 0.3, 1.0, 2.0)  # of initializations
 TRAIN_STEPS, TRAIN_LR = 4000, 0.5  # of original models
@@ -44,10 +44,13 @@ def plain(p: Any) -> SimpleNamespace:
     return SimpleNamespace(**p.to_papermill()) if hasattr(p, "to_papermill") else p
 
 
-def original_steps(task: Task, steps: int = TRAIN_STEPS, lr: float = TRAIN_LR) -> Steps[Tensor]:
-    """Train the model that is to forget, on retain and forget set: weights (S, d)."""
-    w = task.initial()
-    path = descend(w, [lr] * steps, task.gradients("train", steps, stream=9), task.wd)
+def original_steps(task: Task, steps: int = TRAIN_STEPS, constant: bool = False) -> Steps[Tensor]:
+    """Train the model that is to forget, on retain and forget set: weights (S, d).
+
+    constant: keep the learning rate, with which wrong labels are learned by heart; else one cycle.
+    """
+    rates = [TRAIN_LR] * steps if constant else one_cycle(steps, TRAIN_LR)
+    path = descend(task.initial(), rates, task.gradients("train", steps, stream=9), task.wd)
     return (yield from drive(path, steps, "original model,"))
 
 

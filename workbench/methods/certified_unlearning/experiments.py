@@ -51,7 +51,8 @@ class Calculator:
     rho (r,) and epsilon[accountant] (r,): conversions. noise_ratio: exact noise over that of the
     released accounting at the target. T (k,): steps; sigma, final (k,): noise for the target, of a
     step and in the released model; epsilon_T (k,): of T steps with the noise that the automatic T
-    needs. lam (l,), T_lam, final_lam (l,): the automatic T and final noise of each. sigmas (s,),
+    needs. excess: of noise at the automatic T over the least, without regularization. lam (l,),
+    T_lam, final_lam (l,): the automatic T and final noise of each. sigmas (s,),
     epsilon_sigma (s,): epsilon at the automatic T. cascades[C2 / sigma]: model clipping at the
     target. classical, exact (e,): noise of output perturbation per unit of sensitivity at
     epsilons (e,).
@@ -66,6 +67,7 @@ class Calculator:
     sigma: np.ndarray
     final: np.ndarray
     epsilon_T: np.ndarray
+    excess: float
     lam: np.ndarray
     T_lam: np.ndarray
     final_lam: np.ndarray
@@ -101,12 +103,19 @@ def calculator_steps(p: Any) -> Steps[Calculator]:
         noise_ratio=released_mu / float(mu_of(p.epsilon, p.delta)),
         T=T, sigma=s.gc.sigma(s.mu, T), final=s.gc.final_noise(s.mu, T),
         epsilon_T=epsilon_of(s.gc.mu(s.sigma, T), p.delta, p.accountant),
-        lam=lam, T_lam=T_lam, final_lam=row.final_noise(s.mu, T_lam),
+        excess=_excess(), lam=lam, T_lam=T_lam, final_lam=row.final_noise(s.mu, T_lam),
         sigmas=sigmas, epsilon_sigma=epsilon_of(s.gc.mu(sigmas, s.T), p.delta, p.accountant),
         cascades=cascades, epsilons=epsilons,
         classical=classical_sigma(1.0, epsilons, p.delta, warn=False),
         exact=1 / mu_of(epsilons, p.delta), released=released_rows(),
     )  # fmt: skip
+
+
+def _excess() -> float:
+    """Relative excess of the noise at the automatic T of PLAIN over that at the best T."""
+    T = PLAIN.steps()
+    sigma = PLAIN.sigma(1.0, np.arange(1, 10 * T))
+    return float(sigma[T - 1] / sigma.min() - 1)
 
 
 def released_rows(delta: float = 1e-5) -> list[ReleasedRow]:

@@ -21,7 +21,7 @@ from .audit import auc, auc_interval
 from .certificates import OutputPerturbation, survival_bound
 from .comparison import TRAIN_LR, TRAIN_STEPS, original_steps, recipes, task_of
 from .data import batches
-from .mechanisms import TITLES, Recipe, Task, Watch, descend, drive, noisy_phase
+from .mechanisms import TITLES, Recipe, Task, Watch, descend, drive, noisy_phase, one_cycle
 from .membership import attack
 from .settings import settings_of
 
@@ -62,10 +62,9 @@ def whitebox_steps(p: Any, runs: int = RUNS, train: int = TRAIN_STEPS) -> Steps[
     a pair see the same public batches, with independent noise.
     """
     task = task_of(p, [p.seed], p.hidden)
-    original = yield from part(original_steps(task, train), 0, 0.4, "white box")
-    again = yield from part(_retrained(task, train), 0.4, 0.8, "white box")
+    both = yield from part(_both_models(task, train), 0, 0.8)
     s = settings_of(p)
-    pair = networks.clip(torch.cat([original, again]), s.gc.C0)
+    pair = networks.clip(both, s.gc.C0)
     direction = functional.normalize(pair[0] - pair[1], dim=0)
     found = WhiteBox(runs, task.d)
     index = batches(task.splits.retain.expand(runs, -1), task.batch, s.T, range(runs), 4)
@@ -102,10 +101,24 @@ def whitebox_steps(p: Any, runs: int = RUNS, train: int = TRAIN_STEPS) -> Steps[
     return found
 
 
-def _retrained(task: Task, steps: int) -> Steps[Tensor]:
-    """The model that training on the retain set alone gives, from the same initialization."""
-    path = descend(task.initial(), [TRAIN_LR] * steps, task.gradients("retain", steps, 9), task.wd)
-    return (yield from drive(path, steps, "retrained model,"))
+def _both_models(task: Task, steps: int) -> Steps[Tensor]:
+    """The model of all training examples and that of the retain set, one batch: (2, d).
+
+    Both start alike.
+    """
+    splits, start = task.splits, task.initial()
+    index = torch.cat(
+        [batches(part, task.batch, steps, task.seeds, 9) for part in (splits.train, splits.retain)],
+        1,
+    )
+    own = splits.own.expand(2, -1)
+
+    def gradient(w: Tensor, t: int) -> Tensor:
+        x = networks.pick(splits.images, index[t])
+        return networks.gradient(w, x, own.gather(1, index[t]), task.sizes)[0]
+
+    path = descend(start.repeat(2, 1), one_cycle(steps, TRAIN_LR), gradient, task.wd)
+    return (yield from drive(path, steps, "original and retrained model,"))
 
 
 @dataclass
@@ -136,7 +149,7 @@ def memorizing_steps(p: Any, seeds: int | None = None, train: int = TRAIN_STEPS)
     task = task_of(p, own, (WIDTH,), mislabel=True)
     key = (tuple(own), p.forget_frac, p.batch, p.wd, train)
     if key not in _TRAINED:
-        trained = yield from original_steps(task, train)
+        trained = yield from original_steps(task, train, constant=True)
         _TRAINED.clear()
         _TRAINED[key] = trained
     return task, _TRAINED[key].clone()
