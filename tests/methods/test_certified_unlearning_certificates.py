@@ -251,6 +251,16 @@ def test_the_clock_counts_the_noise_that_was_really_added():
     assert not weak.certified and weak.now == pytest.approx(epsilon_of(2 * MU, 1e-5))
 
 
+def test_the_released_accounting_is_never_printed_without_the_exact_figure():
+    mu = float(mu_of(1.0, 1e-5, "released"))
+    clock = Clock(DEFAULT, 1.0, 1e-5, 7, "released")
+    for _ in range(7):
+        clock.tick(float(DEFAULT.sigma(mu)))
+    assert clock.now == pytest.approx(1.0) and clock.exact == pytest.approx(6.559, abs=1e-3)
+    assert "by the released accounting, as we read it; 6.559 exactly" in str(clock)
+    assert "certified:" not in str(clock)
+
+
 def test_the_clocks_of_the_other_mechanisms():
     clock = Clock(ModelClipping(0.1, 0.2), 1.0, 1e-5, 3)
     spent = [clock.tick(0.2) for _ in range(3)]

@@ -10,7 +10,7 @@ model; step size gamma, regularization lam, rho = 1 - gamma lam; noise sigma; T 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from math import exp, expm1, inf, log
 from typing import Any, ClassVar, NamedTuple
 
@@ -423,15 +423,35 @@ class Clock:
         """Whether that is the epsilon that was asked for, or less."""
         return self.now <= self.epsilon * (1 + SLACK)
 
+    @property
+    def exact(self) -> float:
+        """Epsilon of the same steps by the exact accountant."""
+        if self.accountant == "exact" or isinstance(self.mechanism, ModelClipping):
+            return self.now
+        exact = replace(self, accountant="exact", spent=[inf], sigmas=[])
+        for sigma in self.sigmas:
+            exact.tick(sigma)
+        return exact.now
+
     def __str__(self) -> str:
-        """The guarantee in one line."""
-        if self.certified:
-            return (
-                f"certified: epsilon = {self.now:.4g} at delta = {self.delta:g} after {self.made} "
-                f"noisy steps of {self.mechanism.title} ({self.accountant} accountant)"
-            )
+        """The guarantee in one line; with the accounting of the released scripts, the exact one
+        too."""
         reached = f"{self.now:.4g}" if np.isfinite(self.now) else "infinite"
+        by = "exact" if isinstance(self.mechanism, ModelClipping) else self.accountant
+        steps = f"noisy steps of {self.mechanism.title}"
+        if isinstance(self.mechanism, OutputPerturbation):
+            steps = f"release of {self.mechanism.title}"
+        if not self.certified:
+            return (
+                f"uncertified: {self.made} of {self.planned} {steps}; epsilon is {reached} at "
+                f"delta = {self.delta:g}, not {self.epsilon:g}"
+            )
+        if by == "released":
+            return (
+                f"epsilon = {reached} at delta = {self.delta:g} by the released accounting, as we "
+                f"read it; {self.exact:.4g} exactly, after {self.made} {steps}"
+            )
         return (
-            f"uncertified: {self.made} of {self.planned} noisy steps of {self.mechanism.title}; "
-            f"epsilon is {reached} at delta = {self.delta:g}, not {self.epsilon:g}"
+            f"certified: epsilon = {reached} at delta = {self.delta:g} after {self.made} {steps} "
+            f"({by} accountant)"
         )

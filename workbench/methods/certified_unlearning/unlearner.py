@@ -8,6 +8,7 @@ read again.
 from __future__ import annotations
 
 import copy
+import secrets
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -63,7 +64,8 @@ class Unlearner:
 
     mechanism: `GradientClipping`, `ModelClipping` or `OutputPerturbation`. epsilon, delta: target.
     budget: SGD steps in all, noisy ones included. T: noisy steps of gradient clipping (None:
-    automatic). optimizer, momentum: refused unless plain SGD, since nothing else is certified.
+    automatic). seed: None draws secret noise, as a guarantee needs; a number repeats a run, for
+    tests. optimizer, momentum: refused unless plain SGD, since nothing else is certified.
     calibration: of output perturbation, "exact" or "classical" (warns above epsilon 1).
 
         unlearner = Unlearner(GradientClipping(0.03, 3, 0.001, 100), budget=160)
@@ -73,7 +75,8 @@ class Unlearner:
     def __init__(
         self, mechanism: GradientClipping | ModelClipping | OutputPerturbation, *,
         epsilon: float = 1.0, delta: float = 1e-5, accountant: str = "exact", budget: int = 160,
-        T: int | None = None, lr: float = 1.0, batch: int = 32, wd: float = 5e-4, seed: int = 0,
+        T: int | None = None, lr: float = 1.0, batch: int = 32, wd: float = 5e-4,
+        seed: int | None = None,
         optimizer: Any = "sgd", momentum: float = 0.0, calibration: str = "exact",
         loss: Callable[[Tensor, Tensor], Tensor] = functional.cross_entropy,
         device: str | torch.device = "cpu",
@@ -138,7 +141,7 @@ class Unlearner:
         del X, y  # from here on nothing of the forget set can be read
         model = copy.deepcopy(model).to(self.device).train()
         weights = [w for w in model.parameters() if w.requires_grad]
-        rng = np.random.default_rng(self.seed)
+        rng = np.random.default_rng(self.seed or 0)  # of batches, which are public
 
         @torch.enable_grad()
         def gradient(w: Tensor, t: int) -> Tensor:
@@ -152,7 +155,8 @@ class Unlearner:
 
         clock = Clock(self.mechanism, self.epsilon, self.delta, max(len(self.sigmas), 1),
                       self.accountant)  # fmt: skip
-        generator = torch.Generator(self.device).manual_seed(self.seed)
+        seed = secrets.randbits(63) if self.seed is None else self.seed
+        generator = torch.Generator(self.device).manual_seed(seed)
         w = parameters_to_vector(weights).detach()[None]
 
         def so_far() -> tuple[nn.Module, Certificate]:
