@@ -56,7 +56,7 @@ def _above(sample: np.ndarray, thresholds: np.ndarray) -> np.ndarray:
     return len(sample) - np.searchsorted(sample, thresholds, side="right")
 
 
-def lower_bound(plus: np.ndarray, minus: np.ndarray, delta: float, rng: Any = None) -> float:
+def lower_bound(plus: np.ndarray, minus: np.ndarray, delta: float) -> float:
     """A 95 % lower bound of epsilon from two samples, ln((TPR - delta) / FPR); at least 0.
 
     The threshold is chosen on one half of each sample, the rates and their Clopper-Pearson bounds
@@ -139,7 +139,7 @@ def _rates(
     c = certificate
     T = int(c.steps() if T is None else T)
     rho, push = float(c.rho), float(c.gamma * c.C1)
-    reach = (c.C0 + T * push + 12 * sigma * np.sqrt(float(c.noise_sum(T)))) * 1.0
+    reach = c.C0 + T * push + 12 * sigma * np.sqrt(float(c.noise_sum(T)))
     x, weights = np.polynomial.legendre.leggauss(nodes)
     x = np.concatenate([(x - 1) / 2, (x + 1) / 2]) * reach
     weights = np.tile(weights, 2) * reach / 2

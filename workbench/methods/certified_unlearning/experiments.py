@@ -15,7 +15,7 @@ from workbench.steps import Step, Steps
 
 from . import audit, dp_sgd
 from .accounting import ACCOUNTANTS, classical_sigma, epsilon_of, mu_of
-from .certificates import Cascade, GradientClipping, ModelClipping, cascade, survival_bound
+from .certificates import Cascade, GradientClipping, ModelClipping, cascade
 from .protocol import RELEASED
 from .settings import settings_of
 
@@ -253,8 +253,3 @@ def forget_size(p: Any, n: int = 1257) -> ForgetSize:
         np.array([dp_sgd.of_one(DP_EPSILON, p.delta, k) for k in size]),
         (own, z(own, DP_EPSILON)),
     )  # fmt: skip
-
-
-def largest_survival(p: Any, d: int) -> float:
-    """The bound on what survives of the old model at the target, mu / (2 sqrt(d))."""
-    return float(survival_bound(mu_of(p.epsilon, p.delta), d))
