@@ -10,14 +10,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-import numpy as np
 import panel as pn
 
 from workbench import theme
 from workbench.explorer import problem
 from workbench.jobs import Latest
 from workbench.steps import Step, Steps
-from workbench.widgets.faders import Faders
 
 WORDS = {"done": "Done.", "stopped": "Stopped; what was finished is shown."}
 
@@ -77,40 +75,6 @@ def button(label: str, action: Callable[[], Any], width: int, **more: Any) -> An
     made = pn.widgets.Button(label=label, width=width, margin=(0, 8, 6, 0), **more)
     made.on_click(lambda event: action())
     return made
-
-
-class Sliders(Faders):
-    """Sliders that tell `on_move(place, value)` which one the reader moved; `follow` is silent.
-
-    rows: (name, value, low, high, step) of each.
-    """
-
-    def __init__(self, caption: str, on_move: Callable[[int, float], None], *rows: tuple):
-        names, values, lows, highs, steps = (list(column) for column in zip(*rows, strict=True))
-        super().__init__(
-            names=names, values=[float(v) for v in values], lows=lows, highs=highs, steps=steps,
-            caption=caption,
-        )  # fmt: skip
-        self._quiet, self._on_move = False, on_move
-        self.param.watch(self._heard, "values")
-
-    def _heard(self, event: Any) -> None:
-        if self._quiet:
-            return
-        for place, (old, new) in enumerate(zip(event.old, event.new, strict=True)):
-            if old != new:
-                self._on_move(place, new)
-
-    def follow(self, values: list[float]) -> None:
-        """Put the sliders where something else is, as far as they reach."""
-        values = np.clip(values, self.lows, self.highs)
-        if np.allclose(self.values, values, rtol=0, atol=1e-6):
-            return
-        self._quiet = True
-        try:
-            self.move(values)
-        finally:
-            self._quiet = False
 
 
 def tab(*parts: Any) -> pn.viewable.Viewable:

@@ -11,19 +11,22 @@ import time
 import numpy as np
 import panel as pn
 
-from workbench.desk import Desk, Sliders, button, narrow, tab
+from workbench.desk import Desk, button, narrow, tab
 from workbench.steps import Steps
 from workbench.widgets.drawing import Drawing
+from workbench.widgets.faders import Sliders
 from workbench.widgets.picker import Picker
 
 from . import comparison, curves, drawings, forgetting, memory, study
 from .comparison import Accuracy
 from .forgetting import Forgetting
+from .mechanisms import TITLES, TWINS
 from .memory import Membership, Survival
 
 SHOWN = 40  # images in a grid
 ATTACK_STEPS = 160
 PACE_S = 0.4  # a noisy step on the page, so that the clock can be watched and stopped
+FIRST = ("retrain", "retrain_tuned", "op", "gc", "mc")  # methods shown at first
 FORGET_METHODS = {"gradient clipping": "gc", "model clipping": "mc"}
 
 
@@ -35,11 +38,21 @@ class AccuracyBench:
         self.found: Accuracy | None = None
         self.seeds = Sliders("Networks", lambda place, value: None, ("Seeds", 8, 2, 24, 1))
         self.run_button = button("Train and compare", self.run, 150, color="primary")
-        self.twins = pn.widgets.Checkbox(
-            label="Show the twins that start from 0 instead of the old model", value=False,
-            margin=(4, 0),
+        # A group, since a single checkbox of Panel has no name for screen readers.
+        self.twins = pn.widgets.CheckBoxGroup(
+            label="Twins", value=[], margin=(4, 0),
+            options={"Show the twins that start from 0 instead of the old model": True},
         )  # fmt: skip
         self.twins.param.watch(lambda event: self.draw(), "value")
+        self.shown = pn.widgets.CheckBoxGroup(
+            label="Methods shown", inline=True, value=list(FIRST), margin=(4, 0),
+            stylesheets=[".bk-input-group { flex-wrap: wrap; }"], max_width=620,
+            options={
+                title: key for key, title in TITLES.items()
+                if key in comparison.METHODS and key not in TWINS.values()
+            },
+        )  # fmt: skip
+        self.shown.param.watch(lambda event: self.draw(), "value")
         self.pictures = {name: Drawing() for name in ("curve", "forest", "path")}
         self.pictures["curve"].html = str(drawings.note(
             "Press Train and compare: all seeds of a method train in one batch, the curves stream. "
@@ -50,7 +63,7 @@ class AccuracyBench:
         """The tab."""
         s = self.pictures
         return tab(
-            narrow(self.seeds), self.run_button, self.twins,
+            narrow(self.seeds), self.run_button, self.twins, self.shown,
             narrow(s["curve"], s["forest"], s["path"]),
         )  # fmt: skip
 
@@ -71,11 +84,12 @@ class AccuracyBench:
             return
         # Copies: the job may add a method while this draws.
         test, path, noisy = dict(found.test), dict(found.path), dict(found.noisy)
-        longest, twins, s = max(noisy.values(), default=0), self.twins.value, self.pictures
-        s["curve"].html = str(curves.accuracy_chart(found.budget, test, longest, twins))
+        longest, s = max(noisy.values(), default=0), self.pictures
+        shown = {"twins": bool(self.twins.value), "only": self.shown.value}
+        s["curve"].html = str(curves.accuracy_chart(found.budget, test, longest, **shown))
         column = min(1, len(found.budget) - 1)
         s["forest"].html = str(curves.forest(test, column, int(found.budget[column])))
-        s["path"].html = str(curves.path_chart(path, noisy, twins)) if path else ""
+        s["path"].html = str(curves.path_chart(path, noisy, **shown)) if path else ""
 
 
 class AttackBench:

@@ -6,7 +6,7 @@ Pure functions of arrays, for the live part and while a study runs.
 from __future__ import annotations
 
 import html
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 import numpy as np
 
@@ -22,30 +22,39 @@ from .memory import Membership
 _C = OKABE_ITO
 
 
-def shown_methods(found: Mapping[str, object], twins: bool) -> list[str]:
-    """Keys of what was measured, in the common order, with or without the twins."""
-    return [key for key in METHODS if key in found and (twins or key not in TWINS.values())]
+def shown_methods(
+    found: Mapping[str, object], twins: bool, only: Collection[str] | None = None
+) -> list[str]:
+    """Keys of what was measured, in the common order.
+
+    twins: also those that start from 0. only: methods to show, each with its twin; None for all.
+    """
+    kept = None if only is None else {*only, *(TWINS[key] for key in only if key in TWINS)}
+    return [
+        key for key in METHODS
+        if key in found and (twins or key not in TWINS.values()) and (kept is None or key in kept)
+    ]  # fmt: skip
 
 
 def accuracy_chart(
-    budget: Sequence[float], test: Mapping[str, np.ndarray], noisy: int = 0, twins: bool = False
-) -> Html:
+    budget: Sequence[float], test: Mapping[str, np.ndarray], noisy: int = 0, twins: bool = False,
+    only: Collection[str] | None = None,
+) -> Html:  # fmt: skip
     """Mean test accuracy (S, K) of each method against steps, with two standard errors.
 
-    noisy: steps of the longest certified phase, shaded. twins: also those that start from 0.
+    noisy: steps of the longest certified phase, shaded. twins, only: as in `shown_methods`.
     """
     x = np.asarray(budget, float)
     parts: list = []
     if noisy:
         parts.append(Band("noisy phase", [0, noisy], [0, 0], [1, 1], MUTED, 0.25))
-    for key in shown_methods(test, twins):
+    for key in shown_methods(test, twins, only):
         title, color, dash = METHODS[key]
         mean, error = mean_and_error(test[key])
-        known = np.isfinite(mean)
-        if known.any():
-            bounds = (mean - 2 * error, mean + 2 * error)
-            low, high = bounds if np.isfinite(error[known]).all() else (None, None)
-            parts.append(Line(title, x, mean, color, dash, 2.0, low, high))
+        if np.isfinite(mean).any():
+            parts.append(Line(title, x, mean, color, dash))
+            if key not in TWINS.values():  # theirs would lie on those of their siblings
+                parts.insert(0, Band("", x, mean - 2 * error, mean + 2 * error, color, 0.09))
     parts.append(Mark("chance", 0.1))
     return chart(
         "Test accuracy against steps, noisy ones included", parts, "steps of SGD", "accuracy",
@@ -54,8 +63,9 @@ def accuracy_chart(
 
 
 def path_chart(
-    path: Mapping[str, tuple[np.ndarray, np.ndarray]], noisy: Mapping[str, int], twins: bool = False
-) -> Html:
+    path: Mapping[str, tuple[np.ndarray, np.ndarray]], noisy: Mapping[str, int],
+    twins: bool = False, only: Collection[str] | None = None,
+) -> Html:  # fmt: skip
     """Test accuracy within one run: steps (t,) and accuracy (S, t) of each method, seeds averaged.
 
     noisy: the certified steps of each; the longest phase is shaded.
@@ -64,7 +74,7 @@ def path_chart(
     longest = max((T for key, T in noisy.items() if key in path), default=0)
     if longest:
         parts.append(Band("noisy phase", [0, longest], [0, 0], [1, 1], MUTED, 0.25))
-    for key in shown_methods(path, twins):
+    for key in shown_methods(path, twins, only):
         steps, values = path[key]
         title, color, dash = METHODS[key]
         if len(steps):
@@ -100,7 +110,7 @@ def paired(a: np.ndarray, b: np.ndarray) -> tuple[float, float, int, int]:
 PAIRS = [
     (a, b)
     for a in ("gc", "mc")
-    for b in ("retrain", "retrain_tuned", "op", f"{a}_noinfo", "finetune")
+    for b in ("retrain", "retrain_torch", "retrain_tuned", "op", f"{a}_noinfo", "finetune")
 ]
 
 
@@ -187,9 +197,13 @@ def loss_histograms(
     losses: deleted (m,) and never seen (k,); auc: value and interval; chosen: one deleted example.
     """
     figures = []
+    known = np.log10(
+        np.maximum(np.concatenate([v for pair in losses.values() for v in pair]), 1e-6)
+    )
+    low, high = np.quantile(known[np.isfinite(known)], [0.005, 0.995])
+    edges = np.linspace(low - 0.05, high + 0.05, 39)
     for key, (members, others) in losses.items():
         logs = [np.log10(np.maximum(v, 1e-6)) for v in (members, others)]
-        edges = np.linspace(-4, 1.7, 39)
         parts: list = []
         for name, values, color, dash in (
             ("never seen", logs[1], _C["blue"], "6 3"),
@@ -198,13 +212,13 @@ def loss_histograms(
             x, y = steps_of(np.clip(values, edges[0], edges[-1] - 1e-9), edges)
             parts += [Band("", x, 0 * y, y, color, 0.18), Line(name, x, y, color, dash, 1.6)]
         if chosen is not None:
-            parts.append(Mark("chosen", float(np.clip(logs[0][chosen], -4, 1.7)), "x"))
-        value, low, high = auc.get(key, (np.nan,) * 3)
-        spread = f" [{low:.3f}, {high:.3f}]" if np.isfinite(low) else ""
+            parts.append(Mark("chosen", float(np.clip(logs[0][chosen], edges[0], edges[-1])), "x"))
+        value, least, most = auc.get(key, (np.nan,) * 3)
         title = "original" if key == "original" else METHODS[key][0]
         figures.append(chart(
-            f"{title.capitalize()}: AUC {value:.3f}{spread}", parts, "log10 of the loss", "density",
-            x_range=(-4, 1.7), width=NARROW, height=190,
+            f"{title[0].upper()}{title[1:]}: AUC {value:.3f}", parts,
+            f"log10 of the loss (AUC in [{least:.3f}, {most:.3f}])", "density",
+            x_range=(float(edges[0]), float(edges[-1])), width=NARROW, height=190,
         ))  # fmt: skip
     return row(*figures)
 
@@ -228,7 +242,7 @@ def user_chart(
     picture = (
         f'<img alt="The digit, a {label}" src="{digit_url(image)}" width="96" height="96" '
         f'style="image-rendering:pixelated;border:1px solid {MUTED};border-radius:4px;'
-        'margin-top:20px">'
+        'margin-top:20px"/>'
     )
     return row(picture, figure)
 

@@ -7,6 +7,7 @@ in `curves.py`, charts of finished studies in `views.py`.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 
 import numpy as np
 
@@ -19,7 +20,8 @@ from .mechanisms import TITLES
 
 _C = OKABE_ITO
 STYLES = {  # color and dash of each method; a twin without information has the same color
-    "retrain": (INK, ""), "retrain_tuned": (MUTED, "7 4"), "finetune": (_C["sky"], "2 3"),
+    "retrain": (INK, ""), "retrain_torch": (MUTED, "2 3"), "retrain_tuned": (MUTED, "7 4"),
+    "finetune": (_C["sky"], "2 3"),
     "clip": (_C["orange"], "2 3"), "op": (_C["purple"], ""), "op_classical": (_C["purple"], "2 3"),
     "gc": (_C["vermillion"], ""), "mc": (_C["blue"], ""), "op_noinfo": (_C["purple"], "6 3"),
     "gc_noinfo": (_C["vermillion"], "6 3"), "mc_noinfo": (_C["blue"], "6 3"),
@@ -135,13 +137,18 @@ def verdict(epsilon: float, exact: float, bound: float, accountant: str, n: int)
     return said(f"{words}: no contradiction.", True)
 
 
-def accountants(rho: float, delta: float) -> Html:
-    """Epsilon by each accountant against rho_z = mu^2 / 2, and the present one."""
+@lru_cache(maxsize=8)
+def _accountant_curves(delta: float) -> tuple[np.ndarray, dict[str, np.ndarray]]:
     x = np.logspace(-3, 2, 90)
     mu = np.sqrt(2 * x)
+    return x, {key: accounting.epsilon_of(mu, delta, key) for key in ACCOUNTANTS}
+
+
+def accountants(rho: float, delta: float) -> Html:
+    """Epsilon by each accountant against rho_z = mu^2 / 2, and the present one."""
+    x, curves = _accountant_curves(delta)
     parts: list = [
-        Line(title, x, accounting.epsilon_of(mu, delta, key), color, dash)
-        for key, (title, color, dash) in ACCOUNTANTS.items()
+        Line(title, x, curves[key], *look) for key, (title, *look) in ACCOUNTANTS.items()
     ]
     now = float(accounting.epsilon_of(np.sqrt(2 * rho), delta, "exact"))
     parts += [Mark("", rho, "x"), Dots("now", [rho], [now], INK, "ring", 5)]

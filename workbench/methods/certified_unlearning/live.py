@@ -12,12 +12,13 @@ from typing import Any
 import numpy as np
 import panel as pn
 
-from workbench.desk import Desk, Sliders, narrow, tab
+from workbench.desk import Desk, narrow, tab
 from workbench.explorer import Explorer
 from workbench.jobs import Latest
 from workbench.steps import Step, Steps
 from workbench.widgets.brush import Brush
 from workbench.widgets.drawing import Drawing
+from workbench.widgets.faders import Sliders
 
 from . import accounting, audit, drawings, study
 from .benches import AccuracyBench, AttackBench, ForgetBench, SurvivalBench
