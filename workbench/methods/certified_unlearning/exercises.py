@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from itertools import pairwise
-
 import numpy as np
 
 from workbench.exercises import Exercise
 
 from . import accounting, audit
-from .certificates import GradientClipping, cascade
+from .certificates import GradientClipping
 
 BALL = {"C0": 0.03, "C1": 3.0, "gamma": 0.001}
 RADIUS, DELTA, D = 0.01, 1e-5, 385
@@ -59,22 +57,6 @@ def _failing_audit(answer) -> None:
     )
 
 
-def _contraction(answer) -> None:
-    for C2, sigma, epsilon in ((0.1, 0.2, 1.0), (0.5, 0.5, 1.0), (0.1, 0.2, 4.0)):
-        r = 2 * C2 / sigma
-        deltas = cascade(C2, sigma, epsilon, DELTA).deltas
-        for before, wanted in pairwise(deltas[:4]):
-            given = float(answer(before, epsilon, r))
-            fixed = before * float(accounting.theta(epsilon, r))
-            assert before == 1 or not np.isclose(given, fixed), (
-                "epsilon of the step is local: ln(1 + (e^epsilon - 1) / delta)"
-            )
-            assert np.isclose(given, wanted, rtol=1e-6), (
-                f"delta = {before:.4g}, epsilon = {epsilon:g}, r = {r:g}: {wanted:.4g}, "
-                f"not {given:.4g}"
-            )
-
-
 def _useful(answer) -> None:
     epsilon = float(answer)
     assert 0 < epsilon <= accounting.MAX_EPSILON, "epsilon is above 0 and at most 1e6"
@@ -97,11 +79,6 @@ failing_audit = Exercise(
     "Make the audit fail",
     _failing_audit,
     "Tab Two clouds: which accountant lets the attacker's points cross the printed curve?",
-)
-contraction = Exercise(
-    "One step of model clipping",
-    _contraction,
-    "delta times theta at the local epsilon; accounting.theta(epsilon, r) is there.",
 )
 useful_epsilon = Exercise(
     "Where the old model could begin to help",
