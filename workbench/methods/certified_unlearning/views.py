@@ -96,12 +96,13 @@ def accuracy_charts(found: Accuracy) -> hv.Layout:
     plain = shown_methods(found.test, twins=False)
     paired = [key for key in shown_methods(found.test, twins=True)
               if key in TWINS or key in TWINS.values()]  # fmt: skip
-    return _layout(
-        _accuracy(found, plain).opts(title="All methods", width=560, height=380,
-                                     legend_position="right", ylim=(0, 1)),
-        _accuracy(found, paired).opts(title="From the old model, or from 0 (dashed)", width=560,
-                                      height=380, legend_position="right", ylim=(0, 1)),
-    )  # fmt: skip
+    look = {"width": 760, "height": 360, "legend_position": "right", "ylim": (0, 1),
+            "legend_limit": 60, "xlim": (0, 1.03 * float(found.budget.max()))}  # fmt: skip
+    charts = [
+        _accuracy(found, plain).opts(title="All methods", **look),
+        _accuracy(found, paired).opts(title="From the old model, or from 0 (dashed)", **look),
+    ]
+    return hv.Layout(charts).opts(shared_axes=False, toolbar=None).cols(1)
 
 
 def _accuracy(found: Accuracy, keys: list[str]) -> hv.Overlay:
@@ -116,7 +117,8 @@ def _accuracy(found: Accuracy, keys: list[str]) -> hv.Overlay:
                          .opts(color=color, alpha=0.12, line_width=0))  # fmt: skip
         parts.append(_curve(found.budget, mean, axes, title, color, dash))
         parts.append(hv.Scatter((found.budget, mean), *axes).opts(color=color, size=4))
-    return hv.Overlay([*parts, hv.HLine(0.1).opts(color=MUTED, line_dash=DOTTED)])
+    parts.append(hv.HLine(0.1).opts(color=MUTED, line_dash=DOTTED))
+    return hv.Overlay(parts).opts(xlabel=axes[0], ylabel=axes[1])  # the span has other names
 
 
 @needs_result
@@ -152,7 +154,8 @@ def sweep_chart(found: Sweep) -> hv.Overlay:
             parts.append(hv.Spread((found.epsilon, mean, 2 * error), axes[0], [axes[1], "error"])
                          .opts(color=color, alpha=0.1, line_width=0))  # fmt: skip
     return hv.Overlay(parts).opts(title=f"After {found.budget} steps", logx=True, width=640,
-                                  height=340, ylim=(0, 1), legend_position="right")  # fmt: skip
+                                  height=340, ylim=(0, 1), legend_position="right",
+                                  legend_limit=60, xlabel=axes[0], ylabel=axes[1])  # fmt: skip
 
 
 @needs_result
@@ -162,16 +165,18 @@ def whitebox_charts(found: WhiteBox) -> hv.Layout:
     for name, (ours, other) in found.scores.items():
         both = np.concatenate([ours, other])
         edges = np.linspace(float(both.min()) - 1e-9, float(both.max()) + 1e-9, 41)
-        parts = []
+        parts, top = [], 0.0
         for label, values, color, dash in (
             ("from the old model", ours, C["vermillion"], "solid"),
             ("from the retrained one", other, C["blue"], DASHED),
         ):
             x, y = drawings.steps_of(values, edges)
             parts.append(_curve(x, y, ("projection", "density"), label, color, dash))
+            top = max(top, float(y.max()))
         auc = found.auc[found.names.index(name)]
         charts.append(hv.Overlay(parts).opts(
-            title=f"{name}: AUC {auc:.3f}", width=420, height=270, legend_position="top_right",
+            title=f"{name.replace('epsilon', 'ε =')}: AUC {auc:.3f}", width=420, height=270,
+            ylim=(0, 1.7 * top), xticks=4, legend_position="top_right",
         ))  # fmt: skip
     return _layout(*charts)
 
@@ -199,7 +204,8 @@ def membership_chart(found: Membership) -> hv.Overlay:
     parts.append(hv.HLine(0.5).opts(color=MUTED, line_dash=DOTTED))
     return hv.Overlay(parts).opts(
         title="Who was deleted? (upper dashed line: original model)", logx=True, width=640,
-        height=330, ylim=(0.35, 1.03), legend_position="right",
+        height=330, ylim=(0.35, 1.03), legend_position="right", xlabel=axes[0], ylabel=axes[1],
+        xticks=sorted({s for _, s in found.auc if s}),
     )  # fmt: skip
 
 
