@@ -9,6 +9,7 @@ from workbench import steps as work
 from workbench.methods.certified_unlearning import (
     comparison,
     experiments,
+    fan_out,
     findings,
     memory,
     protocol,
@@ -170,17 +171,36 @@ def test_trials_are_the_same_for_all_methods_and_hold_the_guarantee():
     assert made.trials == 5 and made.chosen["gc", 12] in tried["gc"]
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("workers", [0, 1])
-def test_sweeps_and_widths_run_here_and_on_a_cluster(workers):
-    p = study.Parameters(
-        **SMALL, epsilons=[1.0, 100.0], widths=[8], workers=workers, forget_frac=0.05
-    )
+def test_sweeps_and_widths():
+    p = study.Parameters(**SMALL, epsilons=[1.0, 100.0], widths=[8], forget_frac=0.05)
     found = work.run(comparison.sweep_steps(p))
     assert found.budget == 20 and found.test["gc"].shape == (2, 2)
     assert np.all(np.diff(found.noise["mc"]) < 0) and np.all(np.diff(found.noise["gc"]) < 0)
     widths = work.run(comparison.widths_steps(p))
     assert widths[8].d == 610 and widths[8].seeds == 2
+
+
+@pytest.mark.slow
+def test_jobs_on_a_cluster_give_the_results_of_jobs_here():
+    values = [comparison.plain(study.Parameters(epsilon=e)) for e in (1.0, 2.0)]
+    jobs = {p.epsilon: (experiments.calculator_steps, (p,)) for p in values}
+    here, there = (work.run(fan_out.steps(jobs, workers)) for workers in (0, 1))
+    assert list(here) == list(there) == [1.0, 2.0]
+    for epsilon in here:
+        assert np.array_equal(here[epsilon].sigma, there[epsilon].sigma)
+
+
+def test_original_models_are_trained_once():
+    p = study.Parameters(**SMALL)
+    task = comparison.task_of(p, [31], p.hidden)
+    first = work.run(comparison.original_steps(task, 20))
+    seen = []
+    again = work.run(
+        comparison.original_steps(comparison.task_of(p, [31], p.hidden), 20), seen.append
+    )
+    assert np.array_equal(first, again) and len(seen) == 1
+    other = work.run(comparison.original_steps(comparison.task_of(p, [31], p.hidden, True), 20))
+    assert not np.array_equal(first, other)
 
 
 @pytest.mark.slow

@@ -34,6 +34,12 @@ def load() -> tuple[np.ndarray, np.ndarray]:
     return images, labels
 
 
+@cache
+def digits() -> Tensor:
+    """The images of `load` as a tensor, one for all."""
+    return torch.tensor(load()[0])
+
+
 @dataclass(frozen=True)
 class Splits:
     """Splits of one data set for S seeds.
@@ -96,8 +102,8 @@ def split(
             rng = np.random.default_rng([seed, 2])
             own[row, wrong] = (own[row, wrong] + rng.integers(1, CLASSES, len(wrong))) % CLASSES
     return Splits(
-        torch.tensor(images, dtype=torch.float32), torch.tensor(labels), torch.from_numpy(own),
-        *parts,
+        digits() if data is None else torch.tensor(images, dtype=torch.float32),
+        torch.tensor(labels), torch.from_numpy(own), *parts,
     )  # fmt: skip
 
 

@@ -265,4 +265,17 @@ def values(study: UnlearningStudy) -> dict[str, float]:
     if study.forget_size:
         for k, z in zip(study.forget_size.size, study.forget_size.dp, strict=True):
             found[f"dp_multiplier_{k}"] = z
+        for k, at in study.forget_size.accuracy.items():
+            found[f"dp_accuracy_{k}"] = np.nanmean(at)
+        if study.forget_size.gc_accuracy is not None:
+            found["dp_accuracy_gc"] = np.nanmean(study.forget_size.gc_accuracy)
+    for width, a in (study.widths or {}).items():
+        for method in ("retrain", "gc", "gc_noinfo", "mc"):
+            at = a.at(method, SHORT)
+            if at is not None:
+                found[f"width_{width}_{method}_{SHORT}"] = np.nanmean(at)
+    if study.sweep:
+        for method, test in study.sweep.test.items():
+            for epsilon, at in zip(study.sweep.epsilon, test.T, strict=True):
+                found[f"sweep_{method}_{epsilon:g}"] = np.nanmean(at)
     return {name: float(value) for name, value in found.items() if np.isfinite(value)}

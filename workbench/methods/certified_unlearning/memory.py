@@ -144,19 +144,11 @@ class Membership:
 
 
 def memorizing_steps(p: Any, seeds: int | None = None, train: int = TRAIN_STEPS):
-    """The networks that learned wrong labels by heart: their task and weights, cached for a run."""
+    """The networks that learned wrong labels by heart: their task and weights."""
     own = range(p.seed, p.seed + (seeds or p.mia_seeds))
     task = task_of(p, own, (WIDTH,), mislabel=True)
-    key = (tuple(own), p.forget_frac, p.batch, p.wd, train)
-    if key not in _TRAINED:
-        trained = yield from original_steps(task, train, constant=True)
-        _TRAINED.clear()
-        _TRAINED[key] = trained
-    return task, _TRAINED[key].clone()
-
-
-# Membership inference and the survival curve start from the same networks, which take seconds.
-_TRAINED: dict[tuple, Tensor] = {}
+    trained = yield from original_steps(task, train, constant=True)
+    return task, trained
 
 
 def membership_steps(
