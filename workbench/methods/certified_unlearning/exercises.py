@@ -61,8 +61,8 @@ def _useful(answer) -> None:
     epsilon = float(answer)
     assert 0 < epsilon <= accounting.MAX_EPSILON, "epsilon is above 0 and at most 1e6"
     ratio = float(accounting.mu_of(epsilon, DELTA)) / (2 * np.sqrt(D))
-    assert ratio >= 0.1, f"at epsilon = {epsilon:g} the bound is {ratio:.4f}: too small still"
-    assert ratio <= 0.102, f"at epsilon = {epsilon:g} the bound is {ratio:.3f}: smaller is enough"
+    assert ratio >= 0.0999, f"at epsilon = {epsilon:g} the bound is {ratio:.4f}: too small still"
+    assert ratio <= 0.103, f"at epsilon = {epsilon:g} the bound is {ratio:.3f}: smaller is enough"
 
 
 shift_by_hand = Exercise(
