@@ -190,7 +190,7 @@ def accuracy_steps(
         found.excluded[key] = 0
     yield Step(0.3, "original models", found)
     search = SimpleNamespace(**{**vars(plain(p)), "trials": trials})
-    work, done = sum(budgets) * len(methods), 0.0
+    work, done, meter = sum(budgets) * len(methods), 0.0, task.meter()
     for k in reversed(range(len(budgets))):  # the picture is of the largest
         budget = budgets[k]
         tried = candidates(search, s, budgets[0])
@@ -205,7 +205,7 @@ def accuracy_steps(
             found.chosen[key, budget] = recipe
             watch, every = None, k == len(budgets) - 1
             if every:
-                watch = Watch(task.accuracy, budget, recipe.noisy)
+                watch = Watch(meter, budget, recipe.noisy)
             path = task.path(recipe, original, budget)
             title = f"{TITLES[key]}, budget {budget}"
             w = yield from part(
@@ -213,7 +213,7 @@ def accuracy_steps(
                 0.3 + 0.7 * (done + 0.9 * budget) / work, 0.3 + 0.7 * (done + budget) / work, title,
                 lambda _: found,
             )  # fmt: skip
-            found.test[key][:, k] = task.accuracy(w)
+            found.test[key][:, k] = meter(w)
             found.validation[key][:, k] = task.accuracy(w, "validation")
             found.excluded[key] += int((~finite(w)).sum())
             if watch is not None:
@@ -233,9 +233,11 @@ def _streaming(
         return None
 
     def seen(t: int, w: Tensor) -> bool:
+        before = len(watch.steps)
         watch(t, w)
-        steps, values = watch.arrays
-        found.path[key], found.noisy[key] = (steps, values.T), recipe.noisy
+        if len(watch.steps) > before:
+            steps, values = watch.arrays
+            found.path[key], found.noisy[key] = (steps, values.T), recipe.noisy
         return True
 
     return seen

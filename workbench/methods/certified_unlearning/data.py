@@ -17,7 +17,7 @@ from torch import Tensor
 
 from workbench.numerics.checks import choice
 
-from .networks import CLASSES
+from .networks import CLASSES, pick
 
 TEST, VALIDATION = 360, 180
 PARTS = ("test", "validation", "retain", "forget")
@@ -65,7 +65,7 @@ class Splits:
         """Images (S, k, inputs) and labels (S, k) of a part; `true`: the labels of nature."""
         index = getattr(self, choice("part", part, PARTS))
         labels = self.labels[index] if true else self.own.gather(1, index)
-        return self.images[index], labels
+        return pick(self.images, index), labels
 
     def rows(self, rows: Sequence[int]) -> Splits:
         """The splits of some of the seeds."""

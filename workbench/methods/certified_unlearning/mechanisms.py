@@ -190,8 +190,16 @@ class Task:
 
     def accuracy(self, w: Tensor, part: str = "test", true: bool = True) -> np.ndarray:
         """Accuracy (S,) on a part; nan where a network is not finite."""
+        return self.meter(part, true)(w)
+
+    def meter(self, part: str = "test", true: bool = True) -> Callable[[Tensor], np.ndarray]:
+        """`accuracy` on a part as a function of w, for many calls."""
         x, y = self.splits.of(part, true)
-        return np.where(finite(w), networks.accuracy(w, x, y, self.sizes), np.nan)
+
+        def measure(w: Tensor) -> np.ndarray:
+            return np.where(finite(w), networks.accuracy(w, x, y, self.sizes), np.nan)
+
+        return measure
 
     def losses(self, w: Tensor, part: str) -> np.ndarray:
         """Loss of each example of a part (S, k), with the labels that were trained with."""
@@ -273,7 +281,7 @@ class Watch:
     measure: Callable[[Tensor], np.ndarray]
     budget: int
     noisy: int = 0
-    points: int = 40
+    points: int = 24
     steps: list[int] = field(default_factory=list)
     values: list[np.ndarray] = field(default_factory=list)
 
