@@ -126,6 +126,12 @@ def test_the_accuracy_table_says_chance_after_the_noisy_phase_and_what_was_exclu
     assert [c.text for c in row][3:] == ["7", "0.100", "0"]
 
 
+def test_the_papers_figures_stand_in_their_columns():
+    rows = [[c.text for c in r] for r in ElementTree.fromstring(tables.paper_table()).iter("tr")]
+    assert rows[1] == ["MNIST, epoch 1", "0.677", "0.573", "0.702", "0.700", "–"]
+    assert rows[-1] == ["CIFAR-100, transfer, epoch 50", "0.619", "–", "0.630", "–", "0.166"]
+
+
 # Drawings ----------------------------------------------------------------------------------------
 
 
