@@ -12,6 +12,16 @@ def test_the_accountant_agrees_with_its_oracles():
     assert 2.09 <= dp_sgd.epsilon_of(1.0, 0.01, 1000, 1e-5) <= 2.12
 
 
+@pytest.mark.parametrize(("z", "q", "steps"), [(1.0, 0.01, 1000), (3.71, 64 / 1257, 392)])
+def test_it_agrees_with_opacus(z, q, steps):
+    rdp = pytest.importorskip("opacus.accountants.analysis.rdp")
+    orders = [float(order) for order in dp_sgd.ORDERS]
+    theirs = rdp.compute_rdp(q=q, noise_multiplier=z, steps=steps, orders=orders)
+    assert steps * dp_sgd.renyi(z, q) == pytest.approx(theirs)
+    epsilon, _ = rdp.get_privacy_spent(orders=orders, rdp=theirs, delta=1e-5)
+    assert dp_sgd.epsilon_of(z, q, steps, 1e-5) == pytest.approx(epsilon)
+
+
 def test_it_agrees_with_dp_accounting():
     rdp = pytest.importorskip("dp_accounting.rdp")
     event = pytest.importorskip("dp_accounting").dp_event
