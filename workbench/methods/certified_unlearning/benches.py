@@ -189,7 +189,12 @@ class ForgetBench:
         self.forgotten: list[int] = []  # training images, by their place
         self.found: Forgetting | None = None
         self.method = pn.widgets.RadioButtonGroup(
-            label="Method", options=FORGET_METHODS, value="gc", margin=(0, 8, 6, 0)
+            label="Method",
+            options=FORGET_METHODS,
+            value="gc",
+            margin=(0, 8, 6, 0),
+            sizing_mode="fixed",
+            width=250,
         )
         self.forget_button = button("Forget these", self.forget, 120, color="primary")
         self.more_button = button("Other images", self.turn, 110)
