@@ -270,7 +270,8 @@ def clock_chart(epsilon: Sequence[float], target: float, T: int) -> Html:
     ]
     low = min(float(known.min(initial=target)), target) / 2
     return chart(
-        f"Certificate clock: {len(spent)} of {T} noisy steps (asked: ε = {target:g})", parts, "noisy step", "ε",
+        f"Certificate clock: {len(spent)} of {T} steps, asked ε = {target:g}", parts,
+        "noisy step", "ε",
         x_range=(0, T + 0.5), y_range=(low, top), log_y=True, width=NARROW + 20, height=240,
     )  # fmt: skip
 

@@ -61,13 +61,15 @@ class Bench:
             "verdict", "clouds", "tradeoff", "accountants", "words", "shifts", "cascade")
         }  # fmt: skip
         self.accountant = pn.widgets.RadioButtonGroup(
-            label="Accountant", value=p.accountant, margin=(0, 0, 8, 0),
+            label="Accountant", value=p.accountant, sizing_mode="fixed", width=260, margin=(0, 0, 8, 0),
             options={"exact": "exact", "Renyi": "rdp", "zCDP": "zcdp", "released": "released"},
         )  # fmt: skip
         self.accountant.param.watch(lambda e: p.param.update(accountant=e.new), "value")
         self.terms = Sliders("Certificate", self._on_term, *self._term_rows())
         self.map_mode = pn.widgets.RadioButtonGroup(
             label="What the map shows",
+            sizing_mode="fixed",
+            width=240,
             margin=(0, 0, 8, 0),
             value="noise",
             options={"noise at this ε": "noise", "ε at this σ": "epsilon"},
