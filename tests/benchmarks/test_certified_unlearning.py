@@ -14,7 +14,7 @@ import torch
 from threadpoolctl import threadpool_limits
 from torch import nn
 
-from workbench.methods.certified_unlearning import audit, comparison, mechanisms, networks
+from workbench.methods.certified_unlearning import audit, comparison, live, mechanisms, networks
 from workbench.methods.certified_unlearning.accounting import epsilon_of, mu_of
 from workbench.methods.certified_unlearning.certificates import GradientClipping, cascade_path
 from workbench.methods.certified_unlearning.study import Parameters
@@ -162,3 +162,22 @@ def test_the_accountant_of_dp_sgd_is_not_slower_than_opacus():
     theirs = seconds_of(peer)
     print(f"ours {1e3 * ours:.1f} ms, opacus {1e3 * theirs:.1f} ms")
     assert ours <= 1.5 * theirs
+
+
+def test_pictures_answer_a_slider_within_100_milliseconds():
+    """Each tab in closed form, from its parameters to its text; two clouds of 20,000 outputs."""
+    bench = live.Bench(Parameters(audit_n=20_000))
+    bench.panel()
+    limit = 0.1 * SLOWER
+    for name, draw in (
+        ("two clouds", bench.draw_clouds), ("certificate", bench.draw_certificate),
+        ("cascade", bench.draw_cascade), ("survival", bench.survival.draw),
+    ):  # fmt: skip
+        draw()  # fonts, palettes, caches
+        seconds = seconds_of(draw)
+        print(f"{name}: {1e3 * seconds:.1f} ms")
+        assert seconds < limit
+    bench.map_mode.value = "epsilon"
+    seconds = seconds_of(bench.draw_certificate)
+    print(f"certificate, epsilon at a noise: {1e3 * seconds:.1f} ms")
+    assert seconds < limit

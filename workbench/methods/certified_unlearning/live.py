@@ -61,7 +61,8 @@ class Bench:
             "verdict", "clouds", "tradeoff", "accountants", "words", "shifts", "cascade")
         }  # fmt: skip
         self.accountant = pn.widgets.RadioButtonGroup(
-            label="Accountant", value=p.accountant, sizing_mode="fixed", width=260, margin=(0, 0, 8, 0),
+            label="Accountant", value=p.accountant, sizing_mode="fixed", width=260,
+            margin=(0, 0, 8, 0),
             options={"exact": "exact", "Renyi": "rdp", "zCDP": "zcdp", "released": "released"},
         )  # fmt: skip
         self.accountant.param.watch(lambda e: p.param.update(accountant=e.new), "value")
