@@ -7,15 +7,16 @@ from hypothesis import strategies as st
 
 from workbench.methods.certified_unlearning.accounting import epsilon_of, mu_of, theta
 from workbench.methods.certified_unlearning.certificates import (
-    Clock,
     GradientClipping,
     ModelClipping,
+    NoiseFirst,
     OutputPerturbation,
     cascade,
     cascade_path,
     per_step,
     survival_bound,
 )
+from workbench.methods.certified_unlearning.clock import Clock
 
 MU = float(mu_of(1.0, 1e-5))
 DEFAULT = GradientClipping(0.03, 3, 0.001, 100)
@@ -210,6 +211,27 @@ def test_one_step_is_output_perturbation_with_the_exact_calibration():
     assert made.epsilon(1e-5, 1) == pytest.approx(1.0, rel=1e-6)
 
 
+def test_noise_before_the_projection_is_counted_with_the_wider_radius():
+    made = NoiseFirst(0.1, 0.2, gamma=1.0, C1=1.0)
+    assert made.radius == pytest.approx(1.1)
+    alone = float(epsilon_of(2 * 1.1 / 0.2, 1e-5))  # one step is the Gaussian mechanism
+    assert made.epsilon(1e-5, 1) == pytest.approx(alone, rel=1e-6) and alone > 100
+    for T in (1, 3):
+        wide = ModelClipping(0.6, 0.5)
+        other = NoiseFirst(0.5, 0.5, gamma=0.1, C1=1.0)
+        assert other.epsilon(1e-5, T) == pytest.approx(wide.epsilon(1e-5, T))
+        assert other.cascade(1.0, 1e-5, T).deltas == pytest.approx(
+            wide.cascade(1.0, 1e-5, T).deltas
+        )
+    least = NoiseFirst.calibrated(0.5, 1.0, 1e-5, 3, gamma=0.1, C1=2.0)
+    assert least.C1 == 2.0
+    assert least.sigma == pytest.approx(ModelClipping.calibrated(0.7, 1.0, 1e-5, 3).sigma)
+    clock = Clock(made, 5.0, 1e-5, 3)
+    assert clock.tick(0.2) > 100 and not clock.certified
+    with pytest.raises(ValueError, match="the start is clipped to C2 alone"):
+        NoiseFirst(0.5, 0.5, C0=1.0, sigma0=1.0)
+
+
 def test_epsilon_of_model_clipping_inverts_its_cascade():
     made = ModelClipping(0.1, 0.2)
     assert made.epsilon(1e-5, 0) == np.inf
@@ -251,14 +273,27 @@ def test_the_clock_counts_the_noise_that_was_really_added():
     assert not weak.certified and weak.now == pytest.approx(epsilon_of(2 * MU, 1e-5))
 
 
-def test_the_released_accounting_is_never_printed_without_the_exact_figure():
-    mu = float(mu_of(1.0, 1e-5, "released"))
-    clock = Clock(DEFAULT, 1.0, 1e-5, 7, "released")
+@pytest.mark.parametrize("accountant", ["rdp", "zcdp", "released"])
+def test_the_exact_accountant_judges_whichever_one_set_the_noise(accountant):
+    mu = float(mu_of(1.0, 1e-5, accountant))
+    clock = Clock(DEFAULT, 1.0, 1e-5, 7, accountant)
     for _ in range(7):
         clock.tick(float(DEFAULT.sigma(mu)))
-    assert clock.now == pytest.approx(1.0) and clock.exact == pytest.approx(6.559, abs=1e-3)
-    assert "by the released accounting, as we read it; 6.559 exactly" in str(clock)
-    assert "certified:" not in str(clock)
+    assert clock.now == pytest.approx(float(epsilon_of(mu, 1e-5)))
+    assert "prints 1)" in str(clock)
+    if accountant == "released":
+        assert not clock.certified and clock.now == pytest.approx(6.559, abs=1e-3)
+        assert str(clock).startswith("uncertified: ") and "epsilon is 6.559" in str(clock)
+        assert "the accounting of the released scripts, as we read it" in str(clock)
+    else:
+        assert clock.certified and clock.now < 1
+
+
+def test_noise_that_is_known_guarantees_nothing():
+    clock = Clock(OutputPerturbation(0.01), 1.0, 1e-5, 1, secret=False)
+    clock.tick(0.01 * 2 / MU)
+    assert clock.enough and not clock.certified
+    assert str(clock).startswith("no guarantee: seed given")
 
 
 def test_the_clocks_of_the_other_mechanisms():

@@ -18,10 +18,10 @@ from workbench.methods.certified_unlearning import (
 from workbench.methods.certified_unlearning.certificates import (
     GradientClipping,
     ModelClipping,
+    NoiseFirst,
     OutputPerturbation,
 )
 from workbench.methods.certified_unlearning.mechanisms import (
-    NoiseFirst,
     Recipe,
     Task,
     Watch,
@@ -202,15 +202,49 @@ def test_a_request_is_certified_when_its_noisy_phase_ends(small, monkeypatch):
     seen = [data for data in seen if data is not None]
     assert done.certified and len(done.epsilon) == done.T == 7
     assert done.epsilon[-1] == pytest.approx(1.0) and np.all(np.diff(done.epsilon) < 0)
-    assert seen[-1] is done
+    assert seen and not np.array_equal(done.model, finished_model(small))
     assert done.step[-1] == 30 and len(done.step) == len(done.accuracy)
     again = work.run(forgetting.forget_steps(small, [3, 8, 9], "mc", done.model))
     assert again.certified and again.T == 3 and not torch.equal(again.model, done.model)
 
 
+def finished_model(p):
+    return comparison.task_of(p, [p.seed], p.hidden).initial()
+
+
 def finished(p):
     yield work.Step(1.0)
-    return comparison.task_of(p, [p.seed], p.hidden).initial()
+    return finished_model(p)
+
+
+def test_a_request_repeats_neither_its_noise_nor_the_batches_of_another(small, monkeypatch):
+    drawn = []
+    right = Task.gradients
+
+    def recorded(task, part, steps, stream=0):
+        index = data.batches(torch.arange(100)[None], task.batch, steps, task.seeds, stream)
+        drawn.append(index)
+        return right(task, part, steps, stream)
+
+    monkeypatch.setattr(Task, "gradients", recorded)
+    model = finished_model(small)
+    made = [
+        work.run(forgetting.forget_steps(small, gone, model=model, request=request))
+        for gone, request in (([3, 8], 0), ([11], 0), ([3, 8, 1000], 1))
+    ]
+    # Batches are places in what is left: of who is deleted they know nothing.
+    assert torch.equal(drawn[0], drawn[1]) and not torch.equal(drawn[0], drawn[2])
+    again = work.run(forgetting.forget_steps(small, [3, 8], model=model))
+    assert torch.equal(drawn[3], drawn[0])
+    for other in made:
+        assert (again.model - other.model).norm() > 0.1  # the noise of no request is another's
+
+
+def test_a_request_by_the_released_accounting_is_not_certified(small):
+    p = Parameters(budget=[30], mia_seeds=0, accountant="released")
+    done = work.run(forgetting.forget_steps(p, [3], model=finished_model(p)))
+    assert not done.certified and done.epsilon[-1] == pytest.approx(6.559, abs=1e-3)
+    assert "epsilon is 6.559" in done.words
 
 
 def test_a_request_that_is_stopped_early_is_uncertified(small):
@@ -228,8 +262,8 @@ def test_a_request_that_is_stopped_early_is_uncertified(small):
     ("gone", "words"),
     [
         ([], "nothing to forget"),
-        ([1257], "unknown example 1257: the training set has places 0 to 1256"),
-        ([-1], "unknown example -1"),
+        ([1257], "unknown id 1257 to forget: allowed are 0 to 1256"),
+        ([-1], "unknown id -1 to forget"),
         (range(1257), "the retain set is empty"),
     ],
 )
@@ -255,13 +289,15 @@ def own():
 
 
 @pytest.mark.parametrize(
-    "mechanism", [GC, ModelClipping(0.1, 0.2, 0.5), OutputPerturbation(0.01)], ids=lambda m: m.title
+    "mechanism",
+    [GC, ModelClipping(0.1, 0.2, 0.5), NoiseFirst(0.1, 0.2, 0.1, C1=1.0), OutputPerturbation(0.01)],
+    ids=lambda m: type(m).__name__,
 )
 def test_own_models_are_unlearned_and_certified(mechanism):
     model, X, y = own()
     X[[3, 17]] = np.nan  # deleted examples cannot be read
     before = [w.clone() for w in model.parameters()]
-    made, certificate = Unlearner(mechanism, budget=60, seed=1).run(model, X, y, forget=[3, 17])
+    made, certificate = Unlearner(mechanism, budget=60).run(model, X, y, forget=[3, 17])
     assert certificate.certified and certificate.epsilon <= 1 + 1e-9
     assert str(certificate).startswith("certified: epsilon = ")
     assert all(map(torch.equal, before, model.parameters()))
@@ -269,6 +305,48 @@ def test_own_models_are_unlearned_and_certified(mechanism):
     keep = np.setdiff1d(np.arange(60), [3, 17])
     right = made(torch.tensor(X[keep])).argmax(1).numpy() == y[keep]
     assert right.mean() > 0.8
+
+
+def test_a_seed_repeats_a_run_and_certifies_nothing():
+    model, X, y = own()
+    runs = [Unlearner(GC, budget=30, seed=1).run(model, X, y, forget=[3]) for _ in range(2)]
+    first, second = (torch.cat([w.flatten() for w in made.parameters()]) for made, _ in runs)
+    assert torch.equal(first, second)
+    certificate = runs[0][1]
+    assert not certificate.certified and certificate.epsilon == pytest.approx(1.0)
+    assert str(certificate).startswith("no guarantee: seed given, so the noise is known")
+
+
+def test_without_a_seed_the_noise_is_secret_and_new_each_time(monkeypatch):
+    model, X, y = own()
+    bits = []
+    draw = mechanisms.secrets.randbits
+    monkeypatch.setattr(mechanisms.secrets, "randbits", lambda k: bits.append(k) or draw(k))
+    ends = []
+    for _ in range(2):
+        torch.manual_seed(0)  # nothing that others can set decides the noise
+        np.random.seed(0)
+        made, certificate = Unlearner(GC, budget=7).run(model, X, y, forget=[3])
+        ends.append(torch.cat([w.flatten() for w in made.parameters()]).detach())
+        assert certificate.certified
+    assert len(bits) == 2 and min(bits) >= 128
+    assert (ends[0] - ends[1]).std() == pytest.approx(2**0.5 * 0.2238, rel=0.4)
+
+
+def test_secret_noise_is_normal_with_its_sigma():
+    w = torch.zeros(50_000, 2)
+    end = last(noisy_phase(w, OutputPerturbation(1.0), [0.3], zero))[1]
+    assert end.dtype == torch.float32 and end.std() == pytest.approx(0.3, rel=0.02)
+    assert end.abs().max() > 3 * 0.3 and end.mean().abs() < 0.01
+
+
+def test_own_noise_by_the_released_accounting_is_not_certified():
+    model, X, y = own()
+    with pytest.warns(UserWarning, match="uncertified"):
+        _, certificate = Unlearner(GC, budget=30, accountant="released").run(
+            model, X, y, forget=[3]
+        )
+    assert not certificate.certified and certificate.epsilon == pytest.approx(6.559, abs=1e-3)
 
 
 def test_an_own_run_that_is_stopped_is_marked_uncertified():
@@ -286,8 +364,17 @@ def test_only_plain_sgd_and_models_without_buffers_are_covered():
     for bad in ({"momentum": 0.9}, {"optimizer": "adam"}, {"optimizer": torch.optim.Adam}):
         with pytest.raises(ValueError, match="the certificate covers plain SGD steps only"):
             Unlearner(GC, **bad)
-    Unlearner(GC, optimizer=torch.optim.SGD)
     model, X, y = own()
+    weights = list(model.parameters())
+    for bad in (torch.optim.SGD(weights, momentum=0.9), torch.optim.Adam(weights)):
+        with pytest.raises(ValueError, match="the certificate covers plain SGD steps only"):
+            Unlearner(GC, optimizer=bad)
+    for good in (torch.optim.SGD, torch.optim.SGD(weights, lr=0.1), "SGD"):
+        Unlearner(GC, optimizer=good)
+    hidden = nn.Sequential(*model)
+    hidden.mean = torch.ones(4)
+    with pytest.raises(ValueError, match="Sequential.mean is an array that is not trained"):
+        Unlearner(GC).run(hidden, X, y, forget=[0])
     for layer in (nn.BatchNorm1d(2), nn.BatchNorm1d(2, track_running_stats=False)):
         with pytest.raises(ValueError, match="buffers carry information about the deleted data"):
             Unlearner(GC).run(nn.Sequential(model, layer), X, y, forget=[0])
@@ -297,6 +384,57 @@ def test_only_plain_sgd_and_models_without_buffers_are_covered():
         Unlearner(GC, T=200)
     model[0].weight.requires_grad_(False)
     with pytest.raises(ValueError, match="keep what they know"):
+        Unlearner(GC).run(model, X, y, forget=[0])
+
+
+class Odd(nn.Module):
+    """Has weights that its output does not use."""
+
+    def __init__(self):
+        super().__init__()
+        self.used, self.unused = nn.Linear(4, 2), nn.Linear(4, 2)
+
+    def forward(self, x):
+        return self.used(x)
+
+
+def test_own_models_of_many_kinds_work():
+    model, X, y = own()
+    made, _ = Unlearner(GC, budget=20).run(Odd(), X, y, forget=[0])
+    assert made.unused.weight.std() > 0.05  # its noise hides it too
+    made, _ = Unlearner(GC, budget=20).run(model.double(), X, y.astype(np.int32), forget=[0])
+    assert next(made.parameters()).dtype == torch.float64
+    text = nn.Sequential(nn.Embedding(9, 3), nn.Flatten(), nn.Linear(6, 2))
+    tokens = np.random.default_rng(0).integers(0, 9, (60, 2))
+    Unlearner(GC, budget=20).run(text, tokens, y, forget=[0])
+    model.float().eval()
+    made, _ = Unlearner(GC, budget=20).run(model, X, y, forget=[0])
+    assert not any(layer.training for layer in made.modules())
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"batch": 0}, "batch = 0; allowed are integers from 1"),
+        ({"budget": 2.5}, "budget = 2.5; allowed are integers from 1"),
+        ({"lr": -1.0}, "lr = -1.0; allowed are finite numbers above 0"),
+        ({"wd": -1.0}, "wd = -1.0; allowed are finite numbers from 0"),
+        ({"T": 15_000, "budget": 20_000}, "T = 15000; allowed are integers from 1 to 10000"),
+        ({"T": 0}, "T = 0; allowed are integers from 1 to 10000"),
+    ],
+)
+def test_settings_of_an_own_run_are_checked_in_one_line(changes, words):
+    with pytest.raises(ValueError, match=words) as error:
+        Unlearner(GC, **changes)
+    assert "\n" not in str(error.value)
+
+
+def test_labels_that_do_not_fit_and_mixed_weights_are_one_line():
+    model, X, y = own()
+    with pytest.raises(ValueError, match="X has 60 examples and y has 59: one label for each"):
+        Unlearner(GC).run(model, X, y[:-1], forget=[0])
+    model[0].double()
+    with pytest.raises(ValueError, match="weights of 2 types"):
         Unlearner(GC).run(model, X, y, forget=[0])
 
 

@@ -10,9 +10,9 @@ model; step size gamma, regularization lam, rho = 1 - gamma lam; noise sigma; T 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from math import exp, expm1, inf, log
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 from scipy.special import log_ndtr, ndtr
@@ -24,7 +24,6 @@ from .accounting import check_delta, check_epsilon, epsilon_of, mu_of, theta
 KINDS = ("constant", "decreasing")
 MAX_STEPS = 10_000  # of gradient clipping, when given
 LIMIT = 100_000  # steps in which model clipping must reach delta
-SLACK = 1e-9  # relative, in comparisons of epsilon with its target
 
 
 def above_zero(**values: Any) -> None:
@@ -39,6 +38,14 @@ def not_negative(**values: Any) -> None:
     for name, value in values.items():
         if not (np.all(np.asarray(value) >= 0) and np.all(np.isfinite(value))):
             raise ValueError(f"{name} = {value}; allowed are finite numbers from 0")
+
+
+def _check_overshoot(gamma: Any, lam: Any) -> None:
+    product = np.max(np.asarray(gamma) * lam)
+    if product >= 1:
+        raise ValueError(
+            f"gamma*lambda = {product:g} must be below 1: the step would overshoot the regulariser"
+        )
 
 
 def _check_steps(T: Any) -> Any:
@@ -74,12 +81,7 @@ class GradientClipping:
     def __post_init__(self) -> None:
         above_zero(C0=self.C0, gamma=self.gamma)
         not_negative(C1=self.C1, lam=self.lam)
-        product = np.max(np.asarray(self.gamma) * self.lam)
-        if product >= 1:
-            raise ValueError(
-                f"gamma*lambda = {product:g} must be below 1: the step would overshoot the "
-                "regulariser"
-            )
+        _check_overshoot(self.gamma, self.lam)
 
     @property
     def rho(self) -> Any:
@@ -317,9 +319,14 @@ class ModelClipping:
         if (self.C0 is None) != (self.sigma0 is None):
             raise ValueError("C0 and sigma0 describe a noised start together: give both or none")
 
+    @property
+    def radius(self) -> float:
+        """Of the ball in which a step leaves the model before its noise."""
+        return self.C2
+
     def cascade(self, epsilon: float, delta: float, T: int | None = None) -> Cascade:
         """delta_t to the first that is at most delta, or of exactly T steps."""
-        return cascade(self.C2, self.sigma, epsilon, delta, self.C0, self.sigma0, steps=T)
+        return cascade(self.radius, self.sigma, epsilon, delta, self.C0, self.sigma0, steps=T)
 
     def steps(self, epsilon: float, delta: float) -> int:
         """The least T whose model is (epsilon, delta)-unlearned."""
@@ -331,7 +338,7 @@ class ModelClipping:
         if T == 0 and self.C0 is None:
             return inf
         # One step alone, or the start alone, guarantees no less than all of them.
-        r = 2 * self.C2 / self.sigma if T else 2 * self.C0 / self.sigma0
+        r = 2 * self.radius / self.sigma if T else 2 * self.C0 / self.sigma0
         low, high = 0.0, float(epsilon_of(r, delta))
         for _ in range(50):
             middle = (low + high) / 2
@@ -342,16 +349,39 @@ class ModelClipping:
         return high
 
     @classmethod
-    def calibrated(
-        cls, C2: float, epsilon: float, delta: float, T: int, gamma: float = 1.0, lam: float = 0.0
-    ) -> ModelClipping:
-        """The least noise with which T steps are enough."""
-        low, high = 0.0, 2 * C2 / float(mu_of(epsilon, delta))  # one step of this noise is enough
+    def calibrated(cls, C2: float, epsilon: float, delta: float, T: int, **rest: float) -> Self:
+        """The least noise with which T steps are enough; `rest` are the other fields."""
+        made = cls(C2, 1.0, **rest)
+        # One step of this much noise is enough.
+        low, high = 0.0, 2 * made.radius / float(mu_of(epsilon, delta))
         for _ in range(60):
             middle = (low + high) / 2
-            enough = cascade(C2, middle, epsilon, delta, steps=T).deltas[-1] <= delta
+            enough = replace(made, sigma=middle).cascade(epsilon, delta, T).deltas[-1] <= delta
             low, high = (low, middle) if enough else (middle, high)
-        return cls(C2, high, gamma, lam)
+        return replace(made, sigma=high)
+
+
+@dataclass(frozen=True)
+class NoiseFirst(ModelClipping):
+    """Model clipping as in the official code: gradient clipped to C1, noise before the projection.
+
+    x <- clip(x - gamma (clip(g, C1) + lam x) + noise, C2), from a start clipped to C2. Before the
+    noise the model is in a ball of radius C2 + gamma C1.
+    """
+
+    C1: float = 1.0
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        above_zero(C1=self.C1)
+        if self.C0 is not None:
+            raise ValueError(f"C0 = {self.C0}; with noise first the start is clipped to C2 alone")
+        _check_overshoot(self.gamma, self.lam)
+
+    @property
+    def radius(self) -> float:
+        """C2 + gamma C1."""
+        return self.C2 + self.gamma * self.C1
 
 
 @dataclass(frozen=True)
@@ -373,85 +403,3 @@ class OutputPerturbation:
         """2 C0 / sigma."""
         with np.errstate(divide="ignore"):
             return 2 * np.asarray(self.C0) / np.asarray(sigma, float)
-
-
-@dataclass
-class Clock:
-    """The guarantee of a noisy phase, from the steps that were really made.
-
-    `tick(sigma)` after each one; spent: epsilon so far, infinite before the first. planned: steps
-    of the whole phase. A phase that stops early is uncertified, with the epsilon it has reached.
-    """
-
-    mechanism: GradientClipping | ModelClipping | OutputPerturbation
-    epsilon: float
-    delta: float
-    planned: int
-    accountant: str = "exact"
-    spent: list[float] = field(default_factory=lambda: [inf])
-    sigmas: list[float] = field(default_factory=list)
-
-    def tick(self, sigma: float) -> float:
-        """Count one step with noise sigma: epsilon so far."""
-        self.sigmas.append(float(sigma))
-        if isinstance(self.mechanism, ModelClipping):
-            if sigma != self.mechanism.sigma:
-                raise ValueError(
-                    f"sigma = {sigma}; model clipping was set to {self.mechanism.sigma}"
-                )
-            now = self.mechanism.epsilon(self.delta, len(self.sigmas))
-        elif isinstance(self.mechanism, GradientClipping):
-            mu = self.mechanism.certificate(self.sigmas).mu
-            now = float(epsilon_of(mu, self.delta, self.accountant))
-        else:
-            now = float(epsilon_of(self.mechanism.mu(sigma), self.delta, self.accountant))
-        self.spent.append(now)
-        return now
-
-    @property
-    def made(self) -> int:
-        """Noisy steps so far."""
-        return len(self.sigmas)
-
-    @property
-    def now(self) -> float:
-        """Epsilon that the steps so far guarantee at delta."""
-        return self.spent[-1]
-
-    @property
-    def certified(self) -> bool:
-        """Whether that is the epsilon that was asked for, or less."""
-        return self.now <= self.epsilon * (1 + SLACK)
-
-    @property
-    def exact(self) -> float:
-        """Epsilon of the same steps by the exact accountant."""
-        if self.accountant == "exact" or isinstance(self.mechanism, ModelClipping):
-            return self.now
-        exact = replace(self, accountant="exact", spent=[inf], sigmas=[])
-        for sigma in self.sigmas:
-            exact.tick(sigma)
-        return exact.now
-
-    def __str__(self) -> str:
-        """The guarantee in one line; with the accounting of the released scripts, the exact one
-        too."""
-        reached = f"{self.now:.4g}" if np.isfinite(self.now) else "infinite"
-        by = "exact" if isinstance(self.mechanism, ModelClipping) else self.accountant
-        steps = f"noisy steps of {self.mechanism.title}"
-        if isinstance(self.mechanism, OutputPerturbation):
-            steps = f"release of {self.mechanism.title}"
-        if not self.certified:
-            return (
-                f"uncertified: {self.made} of {self.planned} {steps}; epsilon is {reached} at "
-                f"delta = {self.delta:g}, not {self.epsilon:g}"
-            )
-        if by == "released":
-            return (
-                f"epsilon = {reached} at delta = {self.delta:g} by the released accounting, as we "
-                f"read it; {self.exact:.4g} exactly, after {self.made} {steps}"
-            )
-        return (
-            f"certified: epsilon = {reached} at delta = {self.delta:g} after {self.made} {steps} "
-            f"({by} accountant)"
-        )

@@ -15,7 +15,7 @@ import torch
 from scipy.special import gammaln, logsumexp
 from torch import Tensor
 
-from . import networks
+from . import networks, streams
 from .accounting import check_delta, check_epsilon
 from .data import Splits
 
@@ -94,7 +94,7 @@ def train_path(
     index = splits.train
     S, n = index.shape
     q = batch / n
-    generator = torch.Generator().manual_seed(1_000_003 * seed + 29)
+    generator = streams.generator(streams.DP_SGD, seed)
     for t, rate in enumerate(rates):
         mask = torch.rand(S, n, generator=generator) < q
         most = max(int(mask.sum(1).max()), 1)

@@ -13,11 +13,13 @@ from torch import Tensor
 from workbench.steps import Step, Steps, part
 
 from . import data
-from .certificates import Clock
+from .clock import Clock
 from .comparison import original_steps, plain, recipes, task_of
-from .mechanisms import Task, check_budget, descend, drive, noisy_phase, one_cycle
+from .mechanisms import Task, certified_phase, check_budget, descend, drive, one_cycle
 from .settings import settings_of
+from .unlearner import check_retain
 
+FIRST_STREAM = 100  # of the batches of requests
 EVERY = 4  # fine-tuning steps between two points of the curve
 
 
@@ -53,13 +55,14 @@ def original_model(p: Any) -> Steps[Tensor]:
 
 
 def forget_steps(
-    p: Any, gone: Sequence[int], method: str = "gc", model: Tensor | None = None,
+    p: Any, gone: Sequence[int], method: str = "gc", model: Tensor | None = None, request: int = 0,
 ) -> Steps[Forgetting]:  # fmt: skip
     """Forget the training images at places `gone` of `training_images(p)`; data: the run so far.
 
     gone: all that must be forgotten by now, of earlier requests too, since none may be in a batch.
-    method: "gc" or "mc". model: to start from; None trains the original first. Raises ValueError
-    for unknown places, none, or all.
+    method: "gc" or "mc". model: to start from; None trains the original first. request: how many
+    came before; each has its own public batches, and secret noise that nothing repeats. Raises
+    ValueError for unknown places, none, or all.
     """
     p = plain(p)
     task = task_of(p, [p.seed], p.hidden)
@@ -74,15 +77,11 @@ def forget_steps(
     found = Forgetting(recipe.noisy, budget, model=model, words=str(clock))
     for _ in _measured(found, task, [(0, model)]):
         yield Step(0.4, "the model as it is", found)
-    # A request has its own public batches and secret noise; the places make the seed.
-    stream = 100 + int(np.sum(gone)) % 1000
-    gradient = task.gradients("retain", budget, stream)
-    noise = torch.Generator().manual_seed(1_000_003 * p.seed + stream)
-    phase = noisy_phase(model, recipe.mechanism, recipe.sigmas, gradient, noise)
+    # Batches may not depend on who is deleted, only on how many requests there were.
+    gradient = task.gradients("retain", budget, FIRST_STREAM + request)
+    phase = certified_phase(clock, model, recipe.sigmas, gradient)
     for made, w in _measured(found, task, phase):
-        if made:
-            found.epsilon.append(clock.tick(recipe.sigmas[made - 1]))
-        found.words = str(clock)
+        found.epsilon, found.words = clock.spent[1:], str(clock)
         found.model = w
         yield Step(0.4 + 0.1 * made / max(recipe.noisy, 1), f"noisy step {made}", found)
     found.certified = clock.certified
@@ -104,12 +103,7 @@ def _measured(
     found: Forgetting, task: Task, path: Sequence | Iterator
 ) -> Iterator[tuple[int, Tensor]]:
     """The points of a path, with the accuracy of each noted."""
-    path = iter(path)
-    while True:
-        with torch.no_grad():
-            made, w = next(path, (None, None))
-        if made is None:
-            return
+    for made, w in path:
         found.step.append(made)
         found.accuracy.append(float(task.accuracy(w)[0]))
         yield made, w
@@ -118,23 +112,10 @@ def _measured(
 def _without(task: Task, gone: Sequence[int]) -> Task:
     """The task whose retain set lacks these places of the training set."""
     train = task.splits.train[0]
-    places = check_places(gone, len(train))
-    keep = np.setdiff1d(np.arange(len(train)), places)
+    keep = check_retain(len(train), gone, None)
+    places = np.unique(np.asarray(gone))
     splits = replace(
         task.splits, retain=train[torch.from_numpy(keep)][None],
         forget=train[torch.from_numpy(places)][None],
     )  # fmt: skip
     return replace(task, splits=splits)
-
-
-def check_places(gone: Sequence[int], n: int) -> np.ndarray:
-    """Places to forget, sorted; ValueError in one line if they are none, all or unknown."""
-    places = np.unique(np.asarray(gone, int))
-    if len(places) == 0:
-        raise ValueError("nothing to forget: give at least one place of the training set")
-    if places[0] < 0 or places[-1] >= n:
-        bad = places[0] if places[0] < 0 else places[-1]
-        raise ValueError(f"unknown example {bad}: the training set has places 0 to {n - 1}")
-    if len(places) == n:
-        raise ValueError("the retain set is empty: at least one example must stay")
-    return places

@@ -8,6 +8,7 @@ step, the same noise.
 
 from __future__ import annotations
 
+import secrets
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
@@ -20,8 +21,9 @@ from torch import Tensor
 from workbench.numerics.threads import one_thread
 from workbench.steps import Step, Steps
 
-from . import networks
-from .certificates import GradientClipping, ModelClipping, OutputPerturbation, above_zero
+from . import networks, streams
+from .certificates import GradientClipping, NoiseFirst, OutputPerturbation
+from .clock import Clock, Mechanism
 from .data import Splits, batches
 
 SHARE_S = 0.1  # longest work between two reports of progress
@@ -43,32 +45,6 @@ TITLES = {
 }
 TWINS = {"gc": "gc_noinfo", "mc": "mc_noinfo", "op": "op_noinfo"}
 GradientOf = Callable[[Tensor, int], Tensor]
-Mechanism = GradientClipping | ModelClipping | OutputPerturbation
-
-
-@dataclass(frozen=True)
-class NoiseFirst(ModelClipping):
-    """Model clipping as in the official code: gradient clipped to C1, noise before the projection.
-
-    x <- clip(x - gamma (clip(g, C1) + lam x) + noise, C2), from a start clipped to C2. Before the
-    noise two runs are in a ball of radius C2 + gamma C1, which replaces C2 in the certificate.
-    """
-
-    C1: float = 1.0
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        above_zero(C1=self.C1)
-        if self.gamma * self.lam >= 1:
-            raise ValueError(
-                f"gamma*lambda = {self.gamma * self.lam:g} must be below 1: the step would "
-                "overshoot the regulariser"
-            )
-
-    def cascade(self, epsilon: float, delta: float, T: int | None = None):
-        """As `ModelClipping.cascade` with radius C2 + gamma C1."""
-        wide = ModelClipping(self.C2 + self.gamma * self.C1, self.sigma, self.gamma, self.lam)
-        return wide.cascade(epsilon, delta, T)
 
 
 @dataclass(frozen=True)
@@ -106,16 +82,27 @@ def one_cycle(steps: int, peak: float) -> np.ndarray:
     return np.concatenate([up, np.linspace(peak, 0, steps - rise + 1)[:-1]])[:steps]
 
 
+def secret_noise() -> np.random.Generator:
+    """A source of noise with 256 secret bits: torch's own keeps only 32 bits of a seed."""
+    seed = np.random.SeedSequence(secrets.randbits(256), pool_size=8)
+    return np.random.Generator(np.random.PCG64(seed))
+
+
+@torch.no_grad()
 def noisy_phase(
     w: Tensor, mechanism: Mechanism, sigmas: Sequence[float], gradient: GradientOf,
     generator: torch.Generator | None = None,
 ) -> Iterator[tuple[int, Tensor]]:  # fmt: skip
     """The phase that erases, from w (S, d): yields (noisy steps made, w), first after the start.
 
-    gradient: `gradient(w, t)` -> (S, d) of batch t of the retain set.
+    gradient: `gradient(w, t)` -> (S, d) of batch t of the retain set. generator: of noise that
+    repeats, for experiments; None draws secret noise, as a guarantee needs.
     """
+    secret = secret_noise() if generator is None else None
 
     def noise(sigma: float) -> Tensor:
+        if secret is not None:
+            return torch.from_numpy(sigma * secret.standard_normal(tuple(w.shape))).to(w)
         drawn = torch.randn(w.shape, generator=generator, dtype=w.dtype, device=w.device)
         return drawn.mul_(sigma)
 
@@ -142,6 +129,19 @@ def noisy_phase(
         yield t + 1, w
 
 
+def certified_phase(
+    clock: Clock, w: Tensor, sigmas: Sequence[float], gradient: GradientOf,
+    generator: torch.Generator | None = None,
+) -> Iterator[tuple[int, Tensor]]:  # fmt: skip
+    """`noisy_phase` of a clock's mechanism; at each w the clock says what has been guaranteed."""
+    at_once = isinstance(clock.mechanism, OutputPerturbation)
+    for made, now in noisy_phase(w, clock.mechanism, sigmas, gradient, generator):
+        if made or at_once:
+            clock.tick(sigmas[max(made - 1, 0)])
+        yield made, now
+
+
+@torch.no_grad()
 def descend(
     w: Tensor, rates: Sequence[float], gradient: GradientOf, wd: float = 0.0, first: int = 0
 ) -> Iterator[tuple[int, Tensor]]:
@@ -185,8 +185,7 @@ class Task:
 
     def initial(self, scale: float = 1.0, stream: int = 0, kind: str = "lecun") -> Tensor:
         """Fresh networks (S, d)."""
-        seeds = [s + 100_003 * stream for s in self.seeds]
-        return networks.initial(self.sizes, seeds, scale, kind)
+        return networks.initial(self.sizes, self.seeds, scale, kind, stream=stream)
 
     def accuracy(self, w: Tensor, part: str = "test", true: bool = True) -> np.ndarray:
         """Accuracy (S,) on a part; nan where a network is not finite."""
@@ -219,9 +218,7 @@ class Task:
         if recipe.mechanism is None:
             yield 0, w
         else:
-            noise = torch.Generator().manual_seed(
-                1_000_003 * self.seeds[0] + 7919 * stream + budget
-            )
+            noise = streams.generator(streams.NOISE, self.seeds[0], stream, budget)
             for made, now in noisy_phase(w, recipe.mechanism, recipe.sigmas, gradient, noise):
                 w = now
                 yield made, w

@@ -18,6 +18,8 @@ from torch.nn import functional
 
 from workbench.numerics.checks import choice
 
+from . import streams
+
 CLASSES = 10
 KINDS = ("lecun", "torch")
 TRUNCATED = 0.87962566  # standard deviation of a unit normal that is cut at -2 and 2
@@ -44,6 +46,7 @@ def initial(
     scale: float = 1.0,
     kind: str = "lecun",
     dtype: torch.dtype | None = None,
+    stream: int = 0,
 ) -> Tensor:
     """Starting weights (S, d) times `scale`.
 
@@ -54,7 +57,7 @@ def initial(
     choice("kind", kind, KINDS)
     w = torch.zeros(len(seeds), count(sizes), dtype=dtype or torch.float32)
     for row, seed in enumerate(seeds):
-        generator = torch.Generator().manual_seed(1_000_003 * int(seed) + 11)
+        generator = streams.generator(streams.INITIAL, seed, stream)
         for (weight, bias), fan_in in zip(layers(w[row : row + 1], sizes), sizes, strict=False):
             if kind == "torch":
                 for part in (weight, bias):

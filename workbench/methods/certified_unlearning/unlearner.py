@@ -8,7 +8,6 @@ read again.
 from __future__ import annotations
 
 import copy
-import secrets
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -25,8 +24,16 @@ from workbench.numerics.checks import choice
 from workbench.steps import Step, Steps
 
 from .accounting import classical_sigma, mu_of
-from .certificates import Clock, GradientClipping, ModelClipping, OutputPerturbation
-from .mechanisms import check_budget, descend, noisy_phase, one_cycle
+from .certificates import (
+    MAX_STEPS,
+    GradientClipping,
+    ModelClipping,
+    OutputPerturbation,
+    above_zero,
+    not_negative,
+)
+from .clock import Clock
+from .mechanisms import certified_phase, check_budget, descend, one_cycle
 
 CALIBRATIONS = ("exact", "classical")
 PLAIN_SGD = "the certificate covers plain SGD steps only"
@@ -36,7 +43,11 @@ NORMS = (nn.modules.batchnorm._BatchNorm,)
 
 @dataclass(frozen=True)
 class Certificate:
-    """What was guaranteed by what ran. words: one line; spent: epsilon after each noisy step."""
+    """What was guaranteed by what ran, by the exact accountant whichever one set the noise.
+
+    words: one line; spent: epsilon after each noisy step. With noise from a seed certified is
+    False, and epsilon what the same steps would guarantee with secret noise.
+    """
 
     certified: bool
     epsilon: float
@@ -62,14 +73,18 @@ class Certificate:
 class Unlearner:
     """Make a trained model forget examples, with a guarantee.
 
-    mechanism: `GradientClipping`, `ModelClipping` or `OutputPerturbation`. epsilon, delta: target.
-    budget: SGD steps in all, noisy ones included. T: noisy steps of gradient clipping (None:
-    automatic). seed: None draws secret noise, as a guarantee needs; a number repeats a run, for
-    tests. optimizer, momentum: refused unless plain SGD, since nothing else is certified.
-    calibration: of output perturbation, "exact" or "classical" (warns above epsilon 1).
+    mechanism: `GradientClipping`, `ModelClipping`, `NoiseFirst` or `OutputPerturbation`. epsilon,
+    delta: target. budget: SGD steps in all, noisy ones included. T: noisy steps of gradient
+    clipping (None: automatic). seed: None draws secret noise, as a guarantee needs; a number
+    repeats a run, for tests, and is certified as nothing. optimizer, momentum: refused unless plain
+    SGD, since nothing else is certified. calibration: of output perturbation, "exact" or
+    "classical" (warns above epsilon 1). ValueError in one line for what does not fit.
 
         unlearner = Unlearner(GradientClipping(0.03, 3, 0.001, 100), budget=160)
         model, certificate = unlearner.run(model, X, y, forget=[3, 17])
+
+    The theorems are of real numbers. Here weights are rounded, and secret noise is of a good
+    pseudo-random generator: 256 secret bits, not cryptographic.
     """
 
     def __init__(
@@ -81,18 +96,18 @@ class Unlearner:
         loss: Callable[[Tensor, Tensor], Tensor] = functional.cross_entropy,
         device: str | torch.device = "cpu",
     ):  # fmt: skip
-        name = optimizer if isinstance(optimizer, str) else getattr(
-            optimizer, "__name__", type(optimizer).__name__
-        )  # fmt: skip
-        if name.lower() != "sgd" or momentum != 0:
-            got = f"momentum = {momentum:g}" if momentum != 0 else f"optimizer = {name}"
-            raise ValueError(f"{got}: {PLAIN_SGD}")
+        _check_optimizer(optimizer, momentum)
         if not isinstance(mechanism, GradientClipping | ModelClipping | OutputPerturbation):
             raise ValueError(
                 f"mechanism = {mechanism!r}; allowed are GradientClipping, ModelClipping and "
                 "OutputPerturbation"
             )
         choice("calibration", calibration, CALIBRATIONS)
+        above_zero(lr=lr)
+        not_negative(wd=wd)
+        for name, value, most in (("budget", budget, None), ("batch", batch, None),
+                                  ("T", T, MAX_STEPS)):  # fmt: skip
+            _check_count(name, value, most)
         self.mechanism, self.epsilon, self.delta, self.budget = mechanism, epsilon, delta, budget
         self.accountant, self.lr, self.batch, self.wd, self.seed = accountant, lr, batch, wd, seed
         self.loss, self.device = loss, torch.device(device)
@@ -135,58 +150,85 @@ class Unlearner:
     ) -> Steps[tuple[nn.Module, Certificate]]:  # fmt: skip
         """The same as a generator; data of a step: the model and the certificate so far."""
         check_model(model)
+        if len(X) != len(y):
+            raise ValueError(f"X has {len(X)} examples and y has {len(y)}: one label for each")
         rows = check_retain(len(X), forget, retain)
-        inputs = torch.as_tensor(np.asarray(X)[rows], dtype=torch.float32, device=self.device)
-        targets = torch.as_tensor(np.asarray(y)[rows], device=self.device)
+        inputs, targets = self._tensors(model, np.asarray(X)[rows], np.asarray(y)[rows])
         del X, y  # from here on nothing of the forget set can be read
-        model = copy.deepcopy(model).to(self.device).train()
-        weights = [w for w in model.parameters() if w.requires_grad]
+        model = copy.deepcopy(model).to(self.device)
+        weights = list(model.parameters())
+        modes = {layer: layer.training for layer in model.modules()}
         rng = np.random.default_rng(self.seed or 0)  # of batches, which are public
 
         @torch.enable_grad()
         def gradient(w: Tensor, t: int) -> Tensor:
             vector_to_parameters(w[0], weights)
+            model.train()
             chosen = torch.from_numpy(rng.integers(0, len(rows), min(self.batch, len(rows))))
             chosen = chosen.to(self.device)
             loss = self.loss(model(inputs[chosen]), targets[chosen])
             if not torch.isfinite(loss):
                 raise ValueError(f"the loss is {loss.item()} at step {t}: take smaller steps")
-            return parameters_to_vector(torch.autograd.grad(loss, weights))[None]
+            # Weights that the loss does not use have gradient 0, and get their noise all the same.
+            parts = torch.autograd.grad(loss, weights, allow_unused=True, materialize_grads=True)
+            return parameters_to_vector(parts)[None]
 
         clock = Clock(self.mechanism, self.epsilon, self.delta, max(len(self.sigmas), 1),
-                      self.accountant)  # fmt: skip
-        seed = secrets.randbits(63) if self.seed is None else self.seed
-        generator = torch.Generator(self.device).manual_seed(seed)
+                      self.accountant, secret=self.seed is None)  # fmt: skip
+        generator = None
+        if self.seed is not None:
+            generator = torch.Generator(self.device).manual_seed(self.seed)
         w = parameters_to_vector(weights).detach()[None]
 
         def so_far() -> tuple[nn.Module, Certificate]:
             vector_to_parameters(w[0], weights)
+            for layer, mode in modes.items():
+                layer.training = mode
             return model, Certificate.of(clock)
 
-        with_steps = not isinstance(self.mechanism, OutputPerturbation)
-        path = noisy_phase(w, self.mechanism, self.sigmas, gradient, generator)
-        for made, now in _without_gradient(path):
+        for made, now in certified_phase(clock, w, self.sigmas, gradient, generator):
             w = now
-            if made or not with_steps:
-                clock.tick(self.sigmas[max(made - 1, 0)])
             yield Step(made / self.budget, f"noisy step {made}: {clock}", so_far())
         rates = one_cycle(self.budget - self.noisy, self.lr)
-        for t, now in _without_gradient(descend(w, rates, gradient, self.wd, self.noisy)):
+        for t, now in descend(w, rates, gradient, self.wd, self.noisy):
             w = now
             if t % 10 == 0:
                 yield Step(t / self.budget, f"fine-tuning step {t}", so_far())
-        if not clock.certified:
+        if not clock.enough:
             warnings.warn(str(clock), stacklevel=2)
         return so_far()
 
+    def _tensors(self, model: nn.Module, X: np.ndarray, y: np.ndarray) -> tuple[Tensor, Tensor]:
+        """Examples and labels as the model takes them: in its precision, tokens as integers."""
+        precision = next(model.parameters()).dtype
+        tokens = any(isinstance(m, nn.Embedding | nn.EmbeddingBag) for m in model.modules())
+        found = []
+        for values, whole in ((X, tokens), (y, True)):
+            kept = whole and values.dtype.kind in "iu"
+            dtype = torch.int64 if kept else precision
+            found.append(torch.as_tensor(values).to(self.device, dtype))
+        return found[0], found[1]
 
-def _without_gradient(path: Any) -> Any:
-    while True:
-        with torch.no_grad():
-            item = next(path, None)
-        if item is None:
-            return
-        yield item
+
+def _check_optimizer(optimizer: Any, momentum: float) -> None:
+    """ValueError for all but plain SGD: a name, a class, or an instance with its settings."""
+    kind = optimizer if isinstance(optimizer, type) else type(optimizer)
+    name = optimizer if isinstance(optimizer, str) else kind.__name__
+    for group in getattr(optimizer, "param_groups", ()):
+        momentum = momentum or group.get("momentum", 0.0)
+    if name.lower() != "sgd" or momentum != 0:
+        got = f"momentum = {momentum:g}" if momentum != 0 else f"optimizer = {name}"
+        raise ValueError(f"{got}: {PLAIN_SGD}")
+
+
+def _check_count(name: str, value: Any, most: int | None) -> None:
+    """ValueError unless an integer from 1, or None for T."""
+    if value is None and most:
+        return
+    whole = isinstance(value, int | np.integer) and not isinstance(value, bool)
+    if not whole or value < 1 or (most and value > most):
+        upper = f" to {most}" if most else ""
+        raise ValueError(f"{name} = {value}; allowed are integers from 1{upper}")
 
 
 def check_model(model: nn.Module) -> None:
@@ -196,13 +238,25 @@ def check_model(model: nn.Module) -> None:
         raise ValueError(
             "buffers carry information about the deleted data: use a model without them"
         )
+    for layer in model.modules():
+        for name, value in vars(layer).items():
+            if isinstance(value, Tensor | np.ndarray):
+                raise ValueError(
+                    f"{type(layer).__name__}.{name} is an array that is not trained: it may carry "
+                    "information about the deleted data"
+                )
     frozen = [name for name, w in model.named_parameters() if not w.requires_grad]
     if frozen:
         raise ValueError(
             f"weights that are not trained keep what they know of the deleted data: {frozen[0]}"
         )
-    if not list(model.parameters()):
+    kinds = {w.dtype for w in model.parameters()}
+    if not kinds:
         raise ValueError("the model has no weights to train")
+    if len(kinds) > 1:
+        raise ValueError(
+            f"weights of {len(kinds)} types; allowed is one, for example torch.float32"
+        )
 
 
 def check_retain(n: int, forget: Sequence[int], retain: Sequence[int] | None) -> np.ndarray:
