@@ -17,6 +17,7 @@ from workbench.widgets.svg import (
     Dots,
     Line,
     Mark,
+    Raster,
     Scale,
     chart,
     number,
@@ -227,3 +228,21 @@ def test_a_drawing_takes_text():
     assert drawing.html.startswith("<figure") and type(drawing.html) is str
     drawing.html = "<p>next</p>"
     assert drawing.hello == ""
+
+
+def test_a_raster_fills_its_part_of_the_field_and_has_no_key():
+    raster = Raster((1, 100), (0, 2), "data:image/png;base64,AA", "noise")
+    text = chart("Map", [raster, Dots("now", [10], [1], COLOR)], "a", "b", log_x=True,
+                 x_range=(1, 100), y_range=(0, 2), width=400, height=300)  # fmt: skip
+    (image,) = field(text).iter("image")
+    assert float(image.get("x")) == LEFT and float(image.get("y")) == TOP
+    assert float(image.get("width")) == 400 - LEFT - RIGHT
+    assert float(image.get("height")) == 300 - TOP - BOTTOM
+    assert image.find("title").text == "noise" and image.get("href").startswith("data:")
+    keys = ["".join(e.itertext()) for e in ElementTree.fromstring(text).iter("span")]
+    assert keys == ["now"]
+
+
+def test_dots_say_their_titles_under_the_mouse():
+    text = chart("T", [Dots("a", [1, 2], [1, np.nan], COLOR, titles=["x < 1", "gone"])], "x", "y")
+    assert [e.text for e in field(text).iter("title")] == ["x < 1"]

@@ -7,9 +7,10 @@ the parameters of a method use `controls.py`.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, ClassVar
 
+import numpy as np
 import param
 from panel.custom import AnyWidgetComponent
 
@@ -52,3 +53,37 @@ class Faders(AnyWidgetComponent):
         for name in ("values", "lows", "highs"):
             if (found := len(settings.get(name, getattr(self, name)))) != n:
                 raise ValueError(f"{name} has {found} entries: there are {n} names")
+
+
+class Sliders(Faders):
+    """Sliders that tell `on_move(place, value)` which one the reader moved; `follow` is silent.
+
+    rows: (name, value, low, high, step) of each.
+    """
+
+    def __init__(self, caption: str, on_move: Callable[[int, float], None], *rows: tuple):
+        names, values, lows, highs, steps = (list(column) for column in zip(*rows, strict=True))
+        super().__init__(
+            names=names, values=[float(v) for v in values], lows=lows, highs=highs, steps=steps,
+            caption=caption,
+        )  # fmt: skip
+        self._quiet, self._on_move = False, on_move
+        self.param.watch(self._heard, "values")
+
+    def _heard(self, event: Any) -> None:
+        if self._quiet:
+            return
+        for place, (old, new) in enumerate(zip(event.old, event.new, strict=True)):
+            if old != new:
+                self._on_move(place, new)
+
+    def follow(self, values: list[float]) -> None:
+        """Put the sliders where something else is, as far as they reach."""
+        values = np.clip(values, self.lows, self.highs)
+        if np.allclose(self.values, values, rtol=0, atol=1e-6):
+            return
+        self._quiet = True
+        try:
+            self.move(values)
+        finally:
+            self._quiet = False

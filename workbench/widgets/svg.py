@@ -36,7 +36,7 @@ class Line:
 
 @dataclass(frozen=True)
 class Dots:
-    """x, y (k,); shape: "disc", "ring", "square" or "cross"."""
+    """x, y (k,); shape: "disc", "ring", "square" or "cross"; titles: of each under the mouse."""
 
     name: str
     x: Sequence[float]
@@ -44,6 +44,7 @@ class Dots:
     color: str
     shape: str = "disc"
     size: float = 3.0
+    titles: Sequence[str] = ()
 
 
 @dataclass(frozen=True)
@@ -77,7 +78,20 @@ class Mark:
     axis: str = "y"
 
 
-Part = Line | Dots | Band | Bars | Mark
+@dataclass(frozen=True)
+class Raster:
+    """A picture that fills x (low, high) by y (low, high) of the field; address: of a PNG.
+
+    It is stretched evenly over the page, so on a logarithmic axis its rows are even in the log.
+    """
+
+    x: tuple[float, float]
+    y: tuple[float, float]
+    address: str
+    name: str = ""
+
+
+Part = Line | Dots | Band | Bars | Mark | Raster
 
 
 @dataclass(frozen=True)
@@ -160,7 +174,9 @@ def chart(
         if isinstance(part, Line) and part.low is not None and part.high is not None
     ]
     inside = "".join(_drawn(part, x, y) for part in (*bands, *parts))
-    keys = "".join(_key(part) for part in parts if part.name and not isinstance(part, Mark))
+    keys = "".join(
+        _key(part) for part in parts if part.name and not isinstance(part, Mark | Raster)
+    )
     names = ", ".join(part.name for part in parts if part.name)
     spoken = html.escape(words or f"{title}: {y_label} over {x_label}. {names}")
     # A picture within the picture cuts off what leaves the field, but for half a stroke.
@@ -206,6 +222,8 @@ def _span(parts: Sequence[Part], axis: str, log: bool) -> tuple[float, float]:
 def _along(part: Part, axis: str) -> np.ndarray:
     if isinstance(part, Mark):
         return np.array([part.at] if axis == part.axis == "y" else [], float)
+    if isinstance(part, Raster):
+        return np.asarray(getattr(part, axis), float)
     if axis == "x":
         x = np.asarray(part.x, float)
         return np.concatenate([x - 0.5, x + 0.5]) if isinstance(part, Bars) else x
@@ -266,9 +284,17 @@ def _drawn(part: Part, x: Scale, y: Scale) -> str:
         return f'<path d="{outline}" fill="{part.color}"/>'
     if isinstance(part, Mark):
         return _marked(part, x, y)
+    if isinstance(part, Raster):
+        (left, right), (base, top) = x(part.x), y(part.y)
+        return (
+            f'<image href="{part.address}" x="{left:.1f}" y="{top:.1f}" '
+            f'width="{right - left:.1f}" height="{base - top:.1f}" preserveAspectRatio="none" '
+            f'style="image-rendering:pixelated"><title>{html.escape(part.name)}</title></image>'
+        )
+    titles = part.titles or [""] * len(part.x)
     return "".join(
-        _shape(part.shape, a, b, part.size, part.color)
-        for a, b in zip(x(part.x), y(part.y), strict=True)
+        _shape(part.shape, a, b, part.size, part.color, title)
+        for a, b, title in zip(x(part.x), y(part.y), titles, strict=True)
         if np.isfinite(a + b)
     )
 
@@ -313,7 +339,9 @@ def _marked(mark: Mark, x: Scale, y: Scale) -> str:
     )
 
 
-def _shape(shape: str, a: float, b: float, r: float, color: str) -> str:
+def _shape(shape: str, a: float, b: float, r: float, color: str, title: str = "") -> str:
+    if title:
+        return f"<g><title>{html.escape(title)}</title>{_shape(shape, a, b, r, color)}</g>"
     if shape == "cross":
         return (
             f'<path d="M{a - r:.1f} {b - r:.1f}l{2 * r} {2 * r}m0 {-2 * r}l{-2 * r} {2 * r}" '

@@ -1,0 +1,7 @@
+"""A page with the explorer of certified unlearning, a small audit and a short budget."""
+
+from workbench import theme
+from workbench.methods.certified_unlearning import live, study
+
+theme.set_defaults()
+live.explorer(study.Parameters(budget=[20, 40], audit_n=60_000), report=False).servable()

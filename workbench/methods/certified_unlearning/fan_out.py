@@ -1,0 +1,49 @@
+"""Independent jobs in this process, one after the other, or on a local dask cluster."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Mapping
+from typing import Any
+
+from workbench import steps as work
+from workbench.steps import Step, Steps, part
+
+Job = tuple[Callable[..., Steps[Any]], tuple]
+
+
+def steps(jobs: Mapping[Hashable, Job], workers: int) -> Steps[dict]:
+    """Run generators of steps, each made by `function(*arguments)`; results by key.
+
+    workers: processes of a cluster on this machine, 0 for none. Data of a step: finished results.
+    """
+    found: dict = {}
+    if not workers:
+        for k, (key, (make, arguments)) in enumerate(jobs.items()):
+            found[key] = yield from part(
+                make(*arguments), k / len(jobs), (k + 1) / len(jobs), str(key)
+            )
+            yield Step((k + 1) / len(jobs), str(key), dict(found))
+        return found
+    from distributed import Client, LocalCluster, TimeoutError, as_completed
+
+    with (
+        LocalCluster(
+            n_workers=workers, threads_per_worker=1, dashboard_address=None, host="127.0.0.1"
+        ) as cluster,
+        Client(cluster) as client,
+    ):
+        futures = {client.submit(_run, *job, pure=False): key for key, job in jobs.items()}
+        waiting = set(futures)
+        while waiting:
+            try:
+                for future in as_completed(waiting, timeout=0.3):
+                    found[futures[future]] = future.result()
+                    waiting.discard(future)
+            except TimeoutError:
+                pass
+            yield Step(len(found) / len(jobs), f"{len(waiting)} jobs", dict(found))
+    return {key: found[key] for key in jobs}
+
+
+def _run(make: Callable[..., Steps[Any]], arguments: tuple) -> Any:
+    return work.run(make(*arguments))
