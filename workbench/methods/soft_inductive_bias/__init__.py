@@ -24,9 +24,9 @@ METHOD = Method(
   year      = {2025},
   note      = {arXiv:2503.02113}
 }""",
-    minutes=Minutes(reading=60, quick=0.4, default=1.5, full=12),
+    minutes=Minutes(reading=60, quick=0.4, default=0.7, full=7),
     level="graduate",
-    memory_mb=1100,
+    memory_mb=700,
     prerequisites="ridge regression, Gaussian processes, a trained network, what a bound is",
 )
 

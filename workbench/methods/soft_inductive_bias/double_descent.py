@@ -92,12 +92,12 @@ def _weak_errors(
 class ReluFeatures:
     """C2 for one seed and one d, factored once: errors for any ridge and any label noise at once.
 
-    singular: thin SVD of the training features (n, d). test: test features (k, d).
+    singular: thin SVD of the training features (n, d). rotated: test features times vt^T.
     """
 
     d: int
     singular: tuple[np.ndarray, np.ndarray, np.ndarray]
-    rotated: np.ndarray  # test features times vt^T, (k, min(n, d))
+    rotated: np.ndarray  # (k, min(n, d))
     split: digits.Split
     seed: int
 
@@ -127,12 +127,17 @@ def relu_features(d: int, seed: int, n: int = 500, n_test: int | None = None) ->
     largest = max(RELU_DIMENSIONS)
     d = _checks.count("d", d, 1, largest)
     W = np.random.default_rng([seed, 4]).normal(0, 2 / 8, (largest, 64))[:d]
-    train, test = ((x - mean) @ W.T for x in (s.train_x, s.test_x))
-    for features in (train, test):  # in place: tens of megabytes
-        np.maximum(features, 0, out=features)
-        features /= np.sqrt(d)
-    singular = np.linalg.svd(train, full_matrices=False)
-    return ReluFeatures(d, singular, test @ singular[2].T, s, seed)
+
+    def features(x: np.ndarray) -> np.ndarray:  # in place: tens of megabytes
+        made = (x - mean) @ W.T
+        np.maximum(made, 0, out=made)
+        made /= np.sqrt(d)
+        return made
+
+    singular = np.linalg.svd(features(s.train_x), full_matrices=False)
+    pieces = np.array_split(s.test_x, 4)
+    rotated = np.concatenate([features(x) @ singular[2].T for x in pieces])
+    return ReluFeatures(d, singular, rotated, s, seed)
 
 
 def exact_error(n: int, d: int, sigma: float, norm: float = 1.0) -> float:
