@@ -103,7 +103,7 @@ def test_a_network_turns_to_the_direction(bench):
     expect(bench.get_by_role("img", name="Alignment: share of weights")).to_be_visible(
         timeout=180_000
     )
-    expect(bench.get_by_text("network, 25 examples")).to_be_visible(timeout=180_000)
+    expect(bench.get_by_text("network, 25 examples").last).to_be_visible(timeout=180_000)
 
 
 @pytest.mark.parametrize(
@@ -125,7 +125,7 @@ def test_pictures_answer_a_slider(bench, tab, slider, name, by):
     expect(shown).to_be_visible(timeout=180_000)
     if tab == "Double descent":
         expect(bench.get_by_text("Done.")).to_be_visible(timeout=180_000)
-    moved = bench.get_by_role("slider", name=slider).locator("visible=true").first
+    moved = bench.get_by_role("slider", name=slider, exact=True).locator("visible=true").first
     took = sorted(
         bench.evaluate(ANSWER, [moved.element_handle(), shown.element_handle(), by])
         for _ in range(5)
