@@ -16,7 +16,10 @@ MODULES = sorted(PACKAGE.rglob("*.py"))
 METHOD_MODULES = [m for m in MODULES if m.parent.parent.name == "methods"]
 UPSTAIRS = {"reports", "sweeps", "app", "cli", "kernels", "explorer", "scorecard", "doctor"}
 STUDY = {"study.py", "findings.py", "weights.py"}  # the floor of the study
-VIEWS = {"views.py", "live.py", "landscape.py", "mixer.py", "polytope.py", "benches.py"}
+VIEWS = {
+    "views.py", "live.py", "landscape.py", "mixer.py", "polytope.py", "benches.py", "tabs.py",
+    "tabs_digits.py", "tabs_linear.py", "tabs_trained.py",
+}  # fmt: skip
 
 
 def imported(path: Path, everywhere: bool = False) -> set[str]:

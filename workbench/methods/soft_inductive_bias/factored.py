@@ -22,7 +22,6 @@ from . import (
     networks,
     processes,
     representation,
-    study,
 )
 from .closed_forms import PLOT, single
 from .dimension import effective_dimension
@@ -39,6 +38,7 @@ INDEX_SIZES = (25, 50, 100, 200, 400, 800)
 ALONG = np.linspace(-3, 3, 61)  # places along the direction of F
 CACHED = Path(__file__).parent / "data" / "widths.npz"
 CACHED_DATA = (0, 0.2)  # seed and label noise
+CACHED_WIDTHS = (2, 4, 6, 8, 12, 24, 64, 256)  # those of the default study
 
 
 # A2 ---------------------------------------------------------------------------------------------
@@ -220,8 +220,8 @@ def cached_widths(seed: int, label_noise: float) -> dict[int, tuple[float, np.nd
 
 def write_cached_widths() -> None:
     """Train the networks of the default study and keep what the page draws of them."""
-    p = study.Parameters()
-    made = run(experiments.width_steps(p.widths, [CACHED_DATA[0]], CACHED_DATA[1], p.alpha))
+    seed, label_noise = CACHED_DATA
+    made = run(experiments.width_steps(CACHED_WIDTHS, [seed], label_noise, alpha=10.0))
     curvatures = np.array([made.eigenvalues[h][0] for h in made.widths], np.float32)
     np.savez_compressed(
         CACHED, widths=made.widths, test=made.test[0], train_error=made.train_error[0],
@@ -319,9 +319,7 @@ def learner_steps(n: int, seed: int) -> Steps[Learner]:
         found.curves.append((at, float(losses[0]), turned))
         return found
 
-    trained = yield from part(
-        representation.network_steps([drawn], [seed]), 0, 1, f"{n} examples", data=look
-    )
+    trained = yield from part(representation.network_steps([drawn], [seed]), 0, 1, data=look)
     look(trained)
     found.error = float(representation.network_errors(trained.w, [drawn])[0])
     return found
