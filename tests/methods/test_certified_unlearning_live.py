@@ -169,6 +169,16 @@ def test_chosen_images_are_forgotten_and_a_second_request_starts_from_there(benc
     assert f.forgotten == [] and f.grid.marks == [] and f.pictures.html == ""
 
 
+def test_the_released_accounting_certifies_nothing_on_the_page(bench):
+    open_tab(bench, "Forget")
+    bench.parameters.accountant = "released"
+    f = bench.forget
+    f.grid.chosen = [0]
+    f.forget()
+    assert "epsilon is 6.559" in f.state.html and "✗" in f.state.html
+    assert f.forgotten == [] and f.requests == 1
+
+
 def test_another_seed_is_another_model(bench):
     open_tab(bench, "Forget")
     f = bench.forget

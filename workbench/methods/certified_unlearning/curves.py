@@ -22,6 +22,9 @@ from .memory import Membership
 _C = OKABE_ITO
 
 
+FROM_OLD = ("finetune", "clip", "op", "op_classical", "gc", "mc")  # start from the old model
+
+
 def shown_methods(
     found: Mapping[str, object], twins: bool, only: Collection[str] | None = None
 ) -> list[str]:
@@ -64,11 +67,12 @@ def accuracy_chart(
 
 def path_chart(
     path: Mapping[str, tuple[np.ndarray, np.ndarray]], noisy: Mapping[str, int],
-    twins: bool = False, only: Collection[str] | None = None,
+    twins: bool = False, only: Collection[str] | None = None, original: float = np.nan,
 ) -> Html:  # fmt: skip
     """Test accuracy within one run: steps (t,) and accuracy (S, t) of each method, seeds averaged.
 
-    noisy: the certified steps of each; the longest phase is shaded.
+    noisy: the certified steps of each; the longest phase is shaded. original: accuracy of the old
+    model, where methods that start from it begin, before they clip it.
     """
     parts: list = []
     longest = max((T for key, T in noisy.items() if key in path), default=0)
@@ -78,7 +82,10 @@ def path_chart(
         steps, values = path[key]
         title, color, dash = METHODS[key]
         if len(steps):
-            parts.append(Line(title, steps, np.nanmean(np.atleast_2d(values), 0), color, dash, 1.8))
+            mean = np.nanmean(np.atleast_2d(values), 0)
+            if key in FROM_OLD and np.isfinite(original):
+                steps, mean = np.append(0, steps), np.append(original, mean)
+            parts.append(Line(title, steps, mean, color, dash, 1.8))
     parts.append(Mark("chance", 0.1))
     return chart("Within one run: the fall to chance, and the way back", parts, "step",
                  "test accuracy", y_range=(0, 1), width=WIDE, height=270)  # fmt: skip

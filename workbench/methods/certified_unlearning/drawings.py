@@ -322,7 +322,7 @@ def _room(done: np.ndarray, steps: int) -> int:
 def survival_bound(
     d: int, epsilon: float, delta: float, found: tuple[np.ndarray, ...] | None = None
 ) -> Html:
-    """Signal to noise of the old model, at most mu / (2 sqrt d), against epsilon; two charts.
+    """Old model over noise, at most mu / (2 sqrt d) for GC and OP, against epsilon; two charts.
 
     found: epsilons (K,), test accuracy (K,) and attack AUC (K,) as measured, if there are some.
     """
@@ -331,8 +331,8 @@ def survival_bound(
     snr = certificates.survival_bound(mu, d)
     now = float(certificates.survival_bound(accounting.mu_of(epsilon, delta), d))
     figures = [chart(
-        f"What can survive of the old model, d = {d:,}",
-        [Line("signal to noise ≤ μ / (2 √d)", x, snr, _C["blue"]),
+        f"What can survive, d = {d:,}",
+        [Line("old model / noise ≤ μ / (2 √d)", x, snr, _C["blue"]),
          Mark("as large as the noise", 1.0), Dots("now", [epsilon], [now], INK, "ring", 5)],
         "ε", "signal / noise", log_x=True, log_y=True, x_range=(0.1, 1e5),
         width=NARROW + 20, height=270,

@@ -27,7 +27,7 @@ def accountant_table(found: Calculator) -> Html:
         for key, (title, *_) in ACCOUNTANTS.items()
     ]
     note = f"ε from ρ = μ²/2; for ε = {found.target:g} exactly, {found.noise_ratio:.3g} times the "
-    return table_html(header, rows, note + "noise of the released scripts")
+    return table_html(header, rows, note + "noise of the released scripts, as we read them")
 
 
 @needs_result
@@ -42,8 +42,9 @@ def released_table(found: Calculator) -> Html:
     header = ["setting", "T", "d", "σ for a printed ε of 1", "exact ε of that noise",
               "σ for an exact ε of 1", "old model / noise"]  # fmt: skip
     note = (
-        "Accounting used in the released scripts, as we read it; model clipping has its own, exact "
-        "certificate"
+        "Accounting used in the released scripts, as we read it, δ = 1e-05; model clipping has its "
+        "own, exact certificate, and its old model / noise is C2 / (σ √d), to which the bound for "
+        "gradient clipping does not apply"
     )
     return table_html(header, rows, note)
 
