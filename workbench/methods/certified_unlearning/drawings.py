@@ -23,6 +23,7 @@ STYLES = {  # color and dash of each method; a twin without information has the 
     "retrain": (INK, ""), "retrain_torch": (MUTED, "2 3"), "retrain_tuned": (MUTED, "7 4"),
     "finetune": (_C["sky"], "2 3"),
     "clip": (_C["orange"], "2 3"), "op": (_C["purple"], ""), "op_classical": (_C["purple"], "2 3"),
+    "op_wide": (_C["purple"], "10 3 2 3"),
     "gc": (_C["vermillion"], ""), "mc": (_C["blue"], ""), "op_noinfo": (_C["purple"], "6 3"),
     "gc_noinfo": (_C["vermillion"], "6 3"), "mc_noinfo": (_C["blue"], "6 3"),
     "dp_sgd": (_C["green"], ""),

@@ -164,6 +164,7 @@ def _plan(p: Parameters) -> list[tuple[str, float, Any]]:
     from . import comparison as c
     from . import experiments as e
     from . import memory as m
+    from . import sizes
 
     networks = 0.2 + p.seeds / 24 * sum(p.budget) / 300
     trained = p.mia_seeds / 8
@@ -175,7 +176,8 @@ def _plan(p: Parameters) -> list[tuple[str, float, Any]]:
          lambda: c.accuracy_steps(p)),
         (p.mia_seeds > 0, "membership", 12 * trained, lambda: m.membership_steps(p)),
         (p.mia_seeds > 0, "survival", 6 * trained, lambda: m.survival_steps(p)),
-        (True, "forget_size", 1 + 20 * p.dp_sgd * p.seeds / 100, lambda: c.forget_size_steps(p)),
+        (True, "forget_size", 1 + 5 * p.dp_sgd * (4 * p.seeds / 100 + p.trials),
+         lambda: sizes.forget_size_steps(p)),
         (bool(p.widths), "widths", 8 * networks * len(p.widths), lambda: c.widths_steps(p)),
         (bool(p.epsilons), "sweep", networks * len(p.epsilons), lambda: c.sweep_steps(p)),
     ]  # fmt: skip
