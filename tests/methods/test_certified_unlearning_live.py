@@ -12,7 +12,8 @@ from workbench.methods.certified_unlearning import benches, comparison, live, st
 def short(monkeypatch):
     """Original models that are hardly trained; noisy steps without a rest."""
     monkeypatch.setattr(comparison, "TRAIN_STEPS", 40)
-    monkeypatch.setattr(comparison.original_steps, "__defaults__", (40, comparison.TRAIN_LR))
+    _, *rest = comparison.original_steps.__defaults__
+    monkeypatch.setattr(comparison.original_steps, "__defaults__", (40, *rest))
     monkeypatch.setattr(benches, "PACE_S", 0.0)
     monkeypatch.setattr(live, "REST_S", 0.0)
 

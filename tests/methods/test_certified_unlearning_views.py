@@ -64,10 +64,11 @@ def tiny_accuracy():
     for key in comparison.METHODS:
         found.test[key] = rng.uniform(0.2, 0.4, (3, 2))
         found.excluded[key] = 0
+        found.exact[key] = 0.0 if key in ("retrain", "gc_noinfo") else np.inf
     for key in ("gc", "mc"):
         found.test[key] = found.test["retrain"] + 0.2 + 0.01 * rng.random((3, 2))
         found.test[f"{key}_noinfo"] = found.test[key].copy()
-        found.noisy[key], found.after[key] = 7, np.full(3, 0.1)
+        found.noisy[key], found.after[key], found.exact[key] = 7, np.full(3, 0.1), 1.0
         found.path[key] = (np.arange(5), rng.random((3, 5)))
     return found
 
@@ -134,8 +135,9 @@ def test_tables_show_the_right_figure_beside_the_printed_one(finished):
 
 def test_the_accuracy_table_says_chance_after_the_noisy_phase_and_what_was_excluded(finished):
     text = tables.accuracy_table(finished.accuracy)
+    assert "no guarantee" in text and "never saw them" in text
     row = next(r for r in ElementTree.fromstring(text).iter("tr") if r[0].text == "model clipping")
-    assert [c.text for c in row][3:] == ["7", "0.100", "0"]
+    assert [c.text for c in row][3:] == ["7", "0.100", "1", "0"]
 
 
 def test_the_papers_figures_stand_in_their_columns():

@@ -15,6 +15,7 @@ from workbench.widgets import images
 from workbench.widgets.svg import Band, Dots, Line, Mark, Scale, chart
 
 from .audit import auc_interval
+from .comparison import differences, half_width
 from .drawings import METHODS, NARROW, WIDE, note, row, steps_of
 from .mechanisms import TWINS
 from .memory import Membership
@@ -105,13 +106,9 @@ def mean_and_error(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 def paired(a: np.ndarray, b: np.ndarray) -> tuple[float, float, int, int]:
     """Mean difference of two methods (S,) on the same seeds, 1.96 standard errors, wins, seeds."""
-    difference = np.asarray(a, float) - np.asarray(b, float)
-    difference = difference[np.isfinite(difference)]
-    n = len(difference)
-    if not n:
-        return np.nan, np.nan, 0, 0
-    half = 1.96 * difference.std(ddof=1) / n**0.5 if n > 1 else np.nan
-    return float(difference.mean()), float(half), int((difference > 0).sum()), n
+    found = differences(a, b)
+    mean = float(found.mean()) if len(found) else np.nan
+    return mean, half_width(found), int((found > 0).sum()), len(found)
 
 
 PAIRS = [

@@ -46,7 +46,7 @@ def _style(key: str) -> tuple[str, str, str]:
 
 @needs_result
 def calculator_charts(found: Calculator) -> hv.Layout:
-    """Epsilon against steps and noise, final noise against lambda, two calibrations of OP."""
+    """Epsilon against steps and noise, noise against lambda, OP, steps of MC against delta."""
     at = hv.VLine(found.automatic).opts(color=INK, line_dash=DASHED, line_width=1)
     asked = hv.HLine(found.target).opts(color=MUTED, line_dash=DOTTED)
     # An epsilon without end has no place on an axis.
@@ -65,6 +65,14 @@ def calculator_charts(found: Calculator) -> hv.Layout:
          * _curve(found.epsilons, found.exact, ("ε", "noise / sensitivity"), "exact", C["blue"])
          ).opts(title="Output perturbation", logx=True, logy=True, width=420, height=270,
                 legend_position="top_right"),
+        hv.Overlay([
+            _curve(found.deltas, T, ("δ", "noisy steps T"), f"C2/σ = {ratio:g}", color, dash)
+            for (ratio, T), color, dash in zip(
+                found.T_delta.items(), list(C.values()), ["solid", DASHED, DOTTED, "dotdash"],
+                strict=False,
+            )
+        ]).opts(title="Steps of model clipping", logx=True, invert_xaxis=True, width=420,
+                height=270, legend_position="right"),
     )  # fmt: skip
 
 
