@@ -92,7 +92,7 @@ class Parameters(BaseParameters):
     dp_sgd = Boolean(False, group="Experiments",
         doc="Whether networks are trained with DP-SGD too")
     workers = Integer(0, bounds=(0, 64), unit="processes", group="Experiments",
-        doc="Processes of a local dask cluster for sweeps and widths, 0 runs them here")
+        doc="Processes of a local dask cluster for searches, sweeps and widths, 0 runs them here")
 
     presets = {
         "quick": {"seeds": 6, "budget": [40], "audit_n": 20_000, "mia_seeds": 0},
