@@ -237,7 +237,7 @@ def test_a_request_repeats_neither_its_noise_nor_the_batches_of_another(small, m
     again = work.run(forgetting.forget_steps(small, [3, 8], model=model))
     assert torch.equal(drawn[3], drawn[0])
     for other in made:
-        assert (again.model - other.model).norm() > 0.1  # the noise of no request is another's
+        assert (again.model - other.model).norm() > 1  # with the same noise it is about .3
 
 
 def test_a_request_by_the_released_accounting_is_not_certified(small):
