@@ -156,7 +156,7 @@ def whitebox_table(found: WhiteBox) -> Html:
     rows += [
         [f"ε = 1, {size} forgotten (starts {found.size_distance[size]:.3f} apart)",
          f"<b>{auc:.3f}</b>", f"{found.size_limit:.3f}"]
-        for size, auc in found.size_auc.items()
+        for size, auc in sorted(found.size_auc.items())
     ]  # fmt: skip
     note = f"{found.runs:,} runs from each of the two models, d = {found.d:,}, one pair of models"
     return table_html(["noise for", "AUC [95 %]", "largest allowed, Φ(μ / √2)"], rows, note)

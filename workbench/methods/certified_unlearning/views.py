@@ -72,7 +72,7 @@ def calculator_charts(found: Calculator) -> hv.Layout:
                 strict=False,
             )
         ]).opts(title="Steps of model clipping", logx=True, invert_xaxis=True, width=420,
-                height=270, legend_position="right"),
+                height=270, legend_position="right", xticks=[1e-3, 1e-6, 1e-9, 1e-12]),
     )  # fmt: skip
 
 
