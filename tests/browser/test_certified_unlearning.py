@@ -51,7 +51,7 @@ def test_the_audit_grows_when_nothing_moves_and_refutes_the_released_accounting(
 def test_every_tab_in_closed_form_draws_its_picture_when_it_is_opened(bench):
     for tab, name in (
         ("Certificate", "Noise of the released model"), ("Cascade", "delta falls ever faster"),
-        ("Survival", "What can survive of the old model"),
+        ("Survival", "What can survive, d = 385"),
     ):  # fmt: skip
         open_tab(bench, tab)
         expect(bench.get_by_role("img", name=name).first).to_be_visible()
@@ -124,4 +124,4 @@ def test_pictures_answer_a_slider(bench, tab, slider, name, by):
         for _ in range(5)
     )
     print(f"{tab}: {took[2]:.0f} ms from slider to picture, median of 5")
-    assert took[2] < 1000  # that it answers; how fast is for the benchmarks
+    assert took[2] < 5000  # when the wait ends: that it answers; how fast is for the benchmarks

@@ -144,3 +144,12 @@ def test_renyi_minimizes_over_all_orders():
     for rho in RHO:
         values = orders * rho + accounting._conversion(orders, 1e-5)
         assert epsilon_of(np.sqrt(2 * rho), 1e-5, "rdp") == pytest.approx(values.min(), abs=1e-6)
+
+
+@pytest.mark.parametrize("delta", [1e-3, 1e-5, 1e-9])
+def test_renyi_agrees_with_opacus(delta):
+    rdp = pytest.importorskip("opacus.accountants.analysis.rdp")
+    orders = 1 + np.geomspace(1e-2, 1e4, 20_000)
+    for rho in RHO:
+        theirs, _ = rdp.get_privacy_spent(orders=orders, rdp=rho * orders, delta=delta)
+        assert epsilon_of(np.sqrt(2 * rho), delta, "rdp") == pytest.approx(theirs, abs=1e-5)

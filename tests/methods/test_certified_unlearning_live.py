@@ -12,7 +12,8 @@ from workbench.methods.certified_unlearning import benches, comparison, live, st
 def short(monkeypatch):
     """Original models that are hardly trained; noisy steps without a rest."""
     monkeypatch.setattr(comparison, "TRAIN_STEPS", 40)
-    monkeypatch.setattr(comparison.original_steps, "__defaults__", (40, comparison.TRAIN_LR))
+    _, *rest = comparison.original_steps.__defaults__
+    monkeypatch.setattr(comparison.original_steps, "__defaults__", (40, *rest))
     monkeypatch.setattr(benches, "PACE_S", 0.0)
     monkeypatch.setattr(live, "REST_S", 0.0)
 
@@ -167,6 +168,16 @@ def test_chosen_images_are_forgotten_and_a_second_request_starts_from_there(benc
     assert not np.allclose(first, f.found.model)
     f.restart()
     assert f.forgotten == [] and f.grid.marks == [] and f.pictures.html == ""
+
+
+def test_the_released_accounting_certifies_nothing_on_the_page(bench):
+    open_tab(bench, "Forget")
+    bench.parameters.accountant = "released"
+    f = bench.forget
+    f.grid.chosen = [0]
+    f.forget()
+    assert "epsilon is 6.559" in f.state.html and "✗" in f.state.html
+    assert f.forgotten == [] and f.requests == 1
 
 
 def test_another_seed_is_another_model(bench):

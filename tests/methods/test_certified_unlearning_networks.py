@@ -7,6 +7,7 @@ import pytest
 import torch
 from torch import nn
 
+from workbench import steps as work
 from workbench.methods.certified_unlearning import data, loaders, networks
 
 SIZES = [(6, 5, 3), (6, 4, 4, 3), (6, 3)]
@@ -171,6 +172,23 @@ def test_augmentation_turns_a_little_and_mirrors_half():
     turned = loaders.augmented(images, torch.Generator().manual_seed(0))
     left = turned[:, 0, :, :4].sum((1, 2)) > turned[:, 0, :, 5:].sum((1, 2))
     assert turned.shape == images.shape and 70 < int(left.sum()) < 130
+    dark = torch.full((4, 1, 28, 28), -0.424)  # normalized MNIST has no grey corners
+    assert torch.allclose(loaders.augmented(dark, background=-0.424), dark, atol=1e-6)
+
+
+def test_the_papers_protocol_trains_its_network():
+    rng = np.random.default_rng(0)
+    labels = rng.integers(0, 10, 800)
+    images = rng.normal(0, 0.3, (800, 1, 28, 28)).astype(np.float32)
+    images[np.arange(800), 0, 2 * labels + 4, :] += 2.0  # a row says the digit
+    network, seen = loaders.paper_network("mnist"), []
+    accuracy = work.run(
+        loaders.train_steps(network, images, labels, "mnist", epochs=30), seen.append
+    )
+    reported = [step.data for step in seen if step.data is not None]
+    assert len(reported) == 30 and reported[-1] == accuracy > 0.2
+    with pytest.raises(ValueError, match="epochs for transfer must be given"):
+        work.run(loaders.train_steps(network, images, labels, "transfer"))
 
 
 def test_paper_data_that_is_not_there_is_one_line(tmp_path):

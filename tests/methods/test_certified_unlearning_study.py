@@ -4,15 +4,19 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+import torch
 
 from workbench import steps as work
 from workbench.methods.certified_unlearning import (
+    accounting,
     comparison,
     experiments,
     fan_out,
     findings,
     memory,
     protocol,
+    sizes,
+    streams,
     study,
 )
 from workbench.methods.certified_unlearning.settings import settings_of
@@ -21,7 +25,8 @@ from workbench.parameters import ParameterError
 IDS = {
     "automatic_steps", "few_steps", "released_noise", "audit_sound", "audit_label", "audit_chain",
     "whitebox_clear", "whitebox_hidden", "mia_original", "mia_finetune", "mia_gc", "mia_clip",
-    "gc_retrain", "mc_retrain", "control_40", "control_160", "collapse", "survival_attack",
+    "gc_retrain", "mc_retrain", "gc_op", "mc_op", "mc_steps", "dp_worse",
+    "control_40", "control_160", "collapse", "survival_attack",
     "survival_accuracy", "size_free", "dp_grows",
 }  # fmt: skip
 SMALL = {"seeds": 2, "budget": [12, 20], "audit_n": 1000, "mia_seeds": 0}
@@ -36,8 +41,7 @@ def short_training(monkeypatch):
 def shorten(patch):
     for function in (comparison.original_steps, memory.whitebox_steps):
         patch.setattr(function, "__defaults__", tuple(
-            TRAIN if value == 4000 else 50 if value == 1000 else value
-            for value in function.__defaults__
+            TRAIN if value == 4000 else value for value in function.__defaults__
         ))  # fmt: skip
 
 
@@ -56,7 +60,7 @@ def test_the_experiments_leave_results(finished):
     assert finished.complete and finished.membership is None and finished.sweep is None
     a = finished.accuracy
     assert a.budget.tolist() == [12, 20] and a.seeds == 2 and a.d == 385
-    assert set(a.test) == set(comparison.METHODS) and a.test["gc"].shape == (2, 2)
+    assert set(a.test) == set(a.exact) == set(comparison.METHODS) and a.test["gc"].shape == (2, 2)
     assert a.noisy["gc"] == 7 and a.noisy["mc"] == 3 and a.noisy["op"] == a.noisy["retrain"] == 0
     steps, curve = a.path["gc"]
     assert steps[0] == 0 and steps[-1] == 20 and curve.shape == (2, len(steps))
@@ -69,9 +73,9 @@ def test_the_experiments_leave_results(finished):
 def test_every_claim_of_the_specification_is_there(finished):
     made = claims_of(finished)
     assert set(made) == IDS
-    for id in ("audit_sound", "audit_chain", "size_free", "dp_grows", "released_noise"):
+    for id in ("audit_sound", "audit_chain", "mc_steps", "automatic_steps", "released_noise"):
         assert made[id].verdict == "holds", made[id]
-    for id in ("gc_retrain", "mia_gc", "survival_attack", "control_40", "audit_label"):
+    for id in ("gc_retrain", "mia_gc", "survival_attack", "control_40", "collapse", "audit_label"):
         assert made[id].verdict == "not tested"
 
 
@@ -132,13 +136,96 @@ def test_the_calculator_has_the_numbers_of_the_specification(finished):
     c = finished.calculator
     assert c.automatic == 7 and c.sigma[6] == pytest.approx(0.111101, abs=1e-6)
     assert c.final[6] == pytest.approx(0.223838, abs=1e-6)
-    assert c.epsilon_T[6] == pytest.approx(1.0) and c.excess == 0
+    assert c.epsilon_T[6] == pytest.approx(1.0) and c.best_T == (10, 10)
+    assert c.plain_final == pytest.approx(4 * 0.03 / settings_of(study.Parameters()).mu)
+    assert c.T_delta[0.5][[0, 2]].tolist() == [2, 3] and c.T_delta[2.0][2] == 40
     assert c.noise_ratio == pytest.approx(5.27, abs=0.01)
     assert c.cascades[0.5].steps == 3
     rows = {row.name: row for row in c.released}
     assert {row.name: row.T for row in protocol.RELEASED} == {n: r.T for n, r in rows.items()}
     assert rows["GC, MNIST"].survival == pytest.approx(0.0062, abs=1e-4)
+    assert rows["GC, CIFAR-10, large steps"].survival == pytest.approx(0.0002, abs=5e-5)
+    assert rows["MC, CIFAR-10"].survival == pytest.approx(1 / 20042**0.5)
     assert rows["GC, MNIST"].epsilon == pytest.approx(6.56, abs=0.01)
+
+
+def test_requests_of_any_size_are_hidden_by_the_same_noise(finished):
+    w = finished.whitebox
+    assert sorted(w.size_auc) == [6, 125, 628] and w.runs == 20
+    assert w.size_distance[6] > 0 and w.size_limit == pytest.approx(0.575, abs=1e-3)
+    loud = replace(w, size_auc={6: 0.5, 125: 0.55, 628: 0.7})
+    claim = claims_of(replace(finished, whitebox=loud))["size_free"]
+    assert claim.verdict == "fails" and "628 examples, starts" in claim.note
+    quiet = replace(w, size_auc={6: 0.5, 125: 0.55, 628: 0.58})
+    assert claims_of(replace(finished, whitebox=quiet))["size_free"].verdict == "holds"
+
+
+def test_claims_of_the_calculator_can_fail(finished):
+    c = finished.calculator
+    slow = {2.0: np.array([4, *[9] * 8, 17])}
+    made = claims_of(replace(finished, calculator=replace(c, best_T=(10, 12), T_delta=slow)))
+    assert made["automatic_steps"].verdict == made["mc_steps"].verdict == "fails"
+    rounded = study.Parameters(**SMALL, C0=0.025, C1=10.0)  # T = 3 is 2.5, rounded up
+    found = work.run(experiments.calculator_steps(rounded))
+    made = claims_of(replace(finished, parameters=rounded, calculator=found))
+    assert found.best_T in {(3, 2), (3, 3)} and made["automatic_steps"].verdict == "holds"
+    assert made["few_steps"].verdict == "holds"
+
+
+def test_that_two_are_equal_is_judged_by_the_interval(finished):
+    rng = np.random.default_rng(0)
+    for spread, verdict in ((0.2, "fails"), (0.01, "holds")):
+        test = {key: np.full((24, 1), 0.5) for key in comparison.METHODS}
+        noise = rng.standard_normal((24, 1))
+        test["gc"] = test["gc"] + spread * (noise - noise.mean())
+        a = replace(finished.accuracy, budget=np.array([40]), original=np.ones(24), test=test)
+        assert claims_of(replace(finished, accuracy=a))["control_40"].verdict == verdict
+    after = {key: np.full(24, 0.1) for key in comparison.METHODS}
+    after["mc"] = np.where(np.arange(24) < 4, 0.6, 0.05)
+    a = replace(a, after=after)
+    assert claims_of(replace(finished, accuracy=a))["collapse"].verdict == "fails"
+    after["mc"] = np.full(24, 0.11)
+    assert claims_of(replace(finished, accuracy=a))["collapse"].verdict == "holds"
+
+
+def test_dp_sgd_and_output_perturbation_are_judged(finished):
+    f = replace(
+        finished.forget_size, accuracy={1: np.full(24, 0.7), 12: np.full(24, 0.5)},
+        gc_accuracy=np.linspace(0.6, 0.8, 24),
+    )  # fmt: skip
+    claim = claims_of(replace(finished, forget_size=f))["dp_worse"]
+    assert claim.verdict == "holds" and "0.500 for 12" in claim.note
+    test = {key: np.full((24, 1), 0.3) for key in comparison.METHODS}
+    test["gc"] = test["op"] + np.linspace(-0.1, 0.12, 24)[:, None]
+    a = replace(finished.accuracy, budget=np.array([40]), original=np.ones(24), test=test)
+    made = claims_of(replace(finished, accuracy=a))
+    assert made["gc_op"].verdict == made["mc_op"].verdict == "fails"
+    assert "ten times C0" in made["gc_op"].note
+
+
+def test_the_label_is_only_judged_at_its_settings(finished):
+    many = [replace(case, n=200_000, lower=1.04) for case in finished.audit.cases]
+    audit = replace(finished.audit, cases=many)
+    assert claims_of(replace(finished, audit=audit))["audit_label"].verdict == "fails"
+    other = study.Parameters(**SMALL, delta=0.1)
+    made = claims_of(replace(finished, audit=audit, parameters=other))
+    assert made["audit_label"].verdict == "not tested"
+
+
+def test_streams_of_random_numbers_are_apart(monkeypatch):
+    keys = []
+    right = streams.generator
+    monkeypatch.setattr(streams, "generator", lambda *key: keys.append(key) or right(*key))
+    study.run(study.Parameters(**{**SMALL, "budget": [11, 12]}), progress=False)
+    assert len({right(*key).initial_seed() for key in keys}) == len(set(keys))
+    purposes = {key[0] for key in keys}
+    assert {streams.INITIAL, streams.NOISE, streams.WHITE_BOX} <= purposes
+    for purpose in purposes:  # keys of a purpose have one length, so no two are padded to the same
+        assert len({len(key) for key in keys if key[0] == purpose}) == 1
+
+
+def test_accountants_have_the_same_names_everywhere():
+    assert set(study.ACCOUNTANTS) == set(accounting.ACCOUNTANTS)
 
 
 def test_membership_and_survival_at_a_tiny_size():
@@ -159,8 +246,9 @@ def test_membership_and_survival_at_a_tiny_size():
 def test_trials_are_the_same_for_all_methods_and_hold_the_guarantee():
     p = study.Parameters(**SMALL, trials=5)
     tried = comparison.candidates(p, settings_of(p), 12)
-    assert {len(v) for k, v in tried.items() if k != "retrain_tuned"} == {5}
-    assert len(tried["retrain_tuned"]) == 4 + 4
+    assert {len(v) for v in tried.values()} == {5} and "op_wide" not in tried
+    assert [r.scale for r in tried["retrain_tuned"]][:4] == list(comparison.SCALES)
+    assert len(comparison.candidates(study.Parameters(**SMALL), settings_of(p), 12)["gc"]) == 1
     for recipe in tried["gc"]:
         found = recipe.mechanism.certificate(recipe.sigmas)
         assert found.mu == pytest.approx(settings_of(p).mu) and recipe.noisy <= 12
@@ -169,6 +257,36 @@ def test_trials_are_the_same_for_all_methods_and_hold_the_guarantee():
         assert deltas[-1] <= 1e-5
     made = work.run(comparison.accuracy_steps(p))
     assert made.trials == 5 and made.chosen["gc", 12] in tried["gc"]
+    assert made.exact["gc"] <= 1 + 1e-9 and made.exact["finetune"] == made.exact["clip"] == np.inf
+    assert made.exact["gc_noinfo"] == made.exact["retrain"] == 0
+
+
+def test_settings_with_a_guarantee_are_chosen_without_the_old_model(monkeypatch):
+    p = study.Parameters(**SMALL, trials=3)
+    starts: dict = {}
+    right = comparison.Task.path
+
+    def recorded(task, recipe, *arguments):
+        starts.setdefault(recipe.key.removesuffix("_noinfo"), set()).add(recipe.start)
+        return right(task, recipe, *arguments)
+
+    monkeypatch.setattr(comparison.Task, "path", recorded)
+    task = comparison.task_of(p, range(2), p.hidden)
+    poisoned = torch.full((2, task.d), torch.nan)  # who looks at the old model gets nothing else
+    found = comparison.Accuracy(np.array([12]), task.d, 3, np.ones(2))
+    work.run(
+        comparison._search(p, task, settings_of(p), poisoned, [12], comparison.CERTIFIED, found)
+    )
+    assert starts == {key: {"zero"} for key in comparison.CERTIFIED}
+    assert set(found.chosen) == {(key, 12) for key in comparison.CERTIFIED}
+    assert all(recipe.start == "original" for recipe in found.chosen.values())
+
+
+def test_the_classical_calibration_warns_and_its_exact_epsilon_is_told():
+    p = study.Parameters(**SMALL, epsilon=10.0)
+    with pytest.warns(UserWarning, match="proven for epsilon <= 1 only"):
+        found = work.run(comparison.accuracy_steps(p, methods=("op", "op_classical")))
+    assert found.exact["op"] == pytest.approx(10.0) and found.exact["op_classical"] > 10.3
 
 
 def test_sweeps_and_widths():
@@ -206,10 +324,13 @@ def test_original_models_are_trained_once():
 @pytest.mark.slow
 def test_dp_sgd_is_trained_when_asked_for():
     p = study.Parameters(**{**SMALL, "budget": [20]}, dp_sgd=True)
-    found = work.run(comparison.forget_size_steps(p))
+    found = work.run(sizes.forget_size_steps(p))
     assert set(found.accuracy) == {1, 2, 6, 12} and found.gc_accuracy.shape == (2,)
     assert found.dp == pytest.approx([0.87, 1.43, 3.71, 7.22], abs=0.01)
     assert found.own[0] == 125 and found.own[1] > 50
+    assert set(found.chosen.values()) == {(sizes.DP_LR, sizes.DP_C)}
+    searched = work.run(sizes.forget_size_steps(study.Parameters(**SMALL, dp_sgd=True, trials=2)))
+    assert set(searched.chosen) == {1, 2, 6, 12} and searched.dp == pytest.approx(found.dp)
 
 
 @pytest.mark.parametrize(

@@ -5,6 +5,7 @@ from xml.etree import ElementTree
 
 import holoviews as hv
 import numpy as np
+import panel as pn
 import pytest
 
 from workbench.methods.certified_unlearning import (
@@ -63,10 +64,11 @@ def tiny_accuracy():
     for key in comparison.METHODS:
         found.test[key] = rng.uniform(0.2, 0.4, (3, 2))
         found.excluded[key] = 0
+        found.exact[key] = 0.0 if key in ("retrain", "gc_noinfo") else np.inf
     for key in ("gc", "mc"):
         found.test[key] = found.test["retrain"] + 0.2 + 0.01 * rng.random((3, 2))
         found.test[f"{key}_noinfo"] = found.test[key].copy()
-        found.noisy[key], found.after[key] = 7, np.full(3, 0.1)
+        found.noisy[key], found.after[key], found.exact[key] = 7, np.full(3, 0.1), 1.0
         found.path[key] = (np.arange(5), rng.random((3, 5)))
     return found
 
@@ -94,12 +96,23 @@ def test_each_view_draws_results_and_says_so_when_there_are_none(finished, view,
     assert "has not run" in view(None) and "has not run" not in str(made)
 
 
-def test_tabs_and_monitor_take_whole_and_empty_studies(finished):
+def test_tabs_take_whole_and_empty_studies(finished):
     empty = study.UnlearningStudy(finished.parameters)
     for made in (finished, empty):
-        for view in views.VIEWS.values():
-            assert view(made) is not None
-        assert views.monitor(made) is not None
+        for name, view in views.VIEWS.items():
+            shown = view(made)
+            assert isinstance(shown, pn.viewable.Viewable), name
+            texts = [p.object for p in shown.select(pn.pane.HTML)] + [
+                shown.object if isinstance(shown, pn.pane.HTML) else ""
+            ]
+            if name != "Claims":
+                assert any("has not run" in t for t in texts) == (made is empty), name
+    assert isinstance(views.monitor(empty), pn.Spacer)
+
+
+WORDS = {"calculator": "zCDP", "audit": "attacker shows", "whitebox": "largest allowed",
+         "accuracy": "Within one run", "membership": "original model", "survival": "Accuracy and",
+         "forget_size": "multiplier z", "widths": "64-16-10"}  # fmt: skip
 
 
 @pytest.mark.parametrize("name", views.MONITORED)
@@ -107,7 +120,7 @@ def test_the_monitor_shows_the_running_experiment(finished, name):
     partial = study.UnlearningStudy(finished.parameters, running=name)
     setattr(partial, name, getattr(finished, name))
     shown = views.monitor(partial)
-    assert "<" in getattr(shown, "object", "<")
+    assert isinstance(shown, pn.pane.HTML) and WORDS[name] in shown.object
 
 
 def test_tables_show_the_right_figure_beside_the_printed_one(finished):
@@ -122,8 +135,9 @@ def test_tables_show_the_right_figure_beside_the_printed_one(finished):
 
 def test_the_accuracy_table_says_chance_after_the_noisy_phase_and_what_was_excluded(finished):
     text = tables.accuracy_table(finished.accuracy)
+    assert "no guarantee" in text and "never saw them" in text
     row = next(r for r in ElementTree.fromstring(text).iter("tr") if r[0].text == "model clipping")
-    assert [c.text for c in row][3:] == ["7", "0.100", "0"]
+    assert [c.text for c in row][3:] == ["7", "0.100", "1", "0"]
 
 
 def test_the_papers_figures_stand_in_their_columns():
@@ -239,6 +253,27 @@ def test_twins_come_and_go_and_methods_are_chosen():
     text = curves.accuracy_chart(found.budget, found.test, 7, twins=True)
     assert "gradient clipping from 0" in text and "noisy phase" in text and svg(text)
     assert "from 0" not in curves.accuracy_chart(found.budget, found.test, 7)
+
+
+def test_methods_that_start_from_the_old_model_are_drawn_from_its_accuracy():
+    curve = np.array([0, 7]), np.full((2, 2), 0.1)
+    path = dict.fromkeys(("gc", "retrain", "gc_noinfo"), curve)
+    starts = {}
+    for original in (np.nan, 0.9):
+        (picture,) = svg(curves.path_chart(path, {"gc": 7}, True, None, original))
+        for line in picture.iter("path"):
+            if (title := line.find("title")) is not None:
+                starts[title.text, original] = line.get("d")
+    assert starts["gradient clipping", 0.9] != starts["gradient clipping", np.nan]
+    for same in ("gradient clipping from 0", "retrain, standard start"):
+        assert starts[same, 0.9] == starts[same, np.nan]
+
+
+def test_other_deltas_and_epsilons_move_the_printed_curve_and_the_mark(finished):
+    one, other = (views.survival_view(finished.survival, e, 1e-5) for e in (1.0, 10.0))
+    assert one != other
+    charts = [hv.render(views.audit_charts(finished.audit, d)) for d in (1e-5, 0.4)]
+    assert len(charts) == 2
 
 
 def test_mean_and_error_leave_out_what_is_not_finite():

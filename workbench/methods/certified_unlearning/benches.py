@@ -89,6 +89,7 @@ class AccuracyBench:
         s["curve"].html = str(curves.accuracy_chart(found.budget, test, longest, **shown))
         column = min(1, len(found.budget) - 1)
         s["forest"].html = str(curves.forest(test, column, int(found.budget[column])))
+        shown["original"] = float(np.nanmean(found.original))
         s["path"].html = str(curves.path_chart(path, noisy, **shown)) if path else ""
 
 
@@ -185,7 +186,7 @@ class ForgetBench:
 
     def __init__(self, parameters: study.Parameters, desk: Desk):
         self.parameters, self.desk = parameters, desk
-        self.page = 0
+        self.page = self.requests = 0
         self.forgotten: list[int] = []  # training images, by their place
         self.found: Forgetting | None = None
         self.method = pn.widgets.RadioButtonGroup(
@@ -222,7 +223,7 @@ class ForgetBench:
 
     def restart(self) -> None:
         """Back to a model that remembers everybody."""
-        self.found, self.forgotten, self.page = None, [], 0
+        self.found, self.forgotten, self.page, self.requests = None, [], 0, 0
         self.images, self.labels = forgetting.training_images(self.parameters)
         self.pictures.html = ""
         self.state.html = str(drawings.said(
@@ -253,8 +254,9 @@ class ForgetBench:
             return
         p, gone, method = self.parameters, [*self.forgotten, *wanted], self.method.value
         model = None if self.found is None else self.found.model
+        request, self.requests = self.requests, self.requests + 1
         self.desk.start(
-            lambda: paced(forgetting.forget_steps(p, gone, method, model)),
+            lambda: paced(forgetting.forget_steps(p, gone, method, model, request)),
             lambda found: self.take(found, gone), self._ended,
         )  # fmt: skip
 

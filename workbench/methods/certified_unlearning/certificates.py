@@ -164,13 +164,23 @@ class GradientClipping:
         return np.array(z), absorbed
 
     def survival(self, mu: Any, d: Any, T: Any = None) -> Any:
-        """Old model over noise in the released model: C0 rho^T / (sqrt(d) Delta_T / mu)."""
+        """Old model over noise in the released model: C0 rho^T / (sqrt(d) Delta_T / mu).
+
+        Of what steps leave of the start itself; with what gradients may carry on, at most
+        `survival_bound`.
+        """
         T = self.steps() if T is None else T
         return np.asarray(self.C0) * self.rho**T / (np.sqrt(d) * self.final_noise(mu, T))
 
 
 def survival_bound(mu: Any, d: Any) -> Any:
-    """Signal-to-noise ratio that what is left of the old model never exceeds, mu / (2 sqrt(d))."""
+    """Signal-to-noise ratio that what is left of the old model never exceeds, mu / (2 sqrt(d)).
+
+    Of gradient clipping and output perturbation: with the same noise and batches, two runs end at
+    most Delta_T apart, so whatever the start was, directly or through the gradients, moves the
+    model by Delta_T / 2 about the middle, against noise of length sqrt(d) Delta_T / mu. Model
+    clipping has a ratio of its own, `ModelClipping.survival`.
+    """
     return np.asarray(mu) / (2 * np.sqrt(d))
 
 
@@ -347,6 +357,13 @@ class ModelClipping:
             enough = self.cascade(middle, delta, T).deltas[-1] <= delta
             low, high = (low, middle) if enough else (middle, high)
         return high
+
+    def survival(self, d: Any) -> Any:
+        """Old model over noise in the released model: at most C2 against sigma sqrt(d).
+
+        For noise before the projection it is the ratio there.
+        """
+        return self.radius / (self.sigma * np.sqrt(d))
 
     @classmethod
     def calibrated(cls, C2: float, epsilon: float, delta: float, T: int, **rest: float) -> Self:

@@ -15,11 +15,15 @@ from workbench.widgets import images
 from workbench.widgets.svg import Band, Dots, Line, Mark, Scale, chart
 
 from .audit import auc_interval
+from .comparison import differences, half_width
 from .drawings import METHODS, NARROW, WIDE, note, row, steps_of
 from .mechanisms import TWINS
 from .memory import Membership
 
 _C = OKABE_ITO
+
+
+FROM_OLD = ("finetune", "clip", "op", "op_classical", "gc", "mc")  # start from the old model
 
 
 def shown_methods(
@@ -64,11 +68,12 @@ def accuracy_chart(
 
 def path_chart(
     path: Mapping[str, tuple[np.ndarray, np.ndarray]], noisy: Mapping[str, int],
-    twins: bool = False, only: Collection[str] | None = None,
+    twins: bool = False, only: Collection[str] | None = None, original: float = np.nan,
 ) -> Html:  # fmt: skip
     """Test accuracy within one run: steps (t,) and accuracy (S, t) of each method, seeds averaged.
 
-    noisy: the certified steps of each; the longest phase is shaded.
+    noisy: the certified steps of each; the longest phase is shaded. original: accuracy of the old
+    model, where methods that start from it begin, before they clip it.
     """
     parts: list = []
     longest = max((T for key, T in noisy.items() if key in path), default=0)
@@ -78,7 +83,10 @@ def path_chart(
         steps, values = path[key]
         title, color, dash = METHODS[key]
         if len(steps):
-            parts.append(Line(title, steps, np.nanmean(np.atleast_2d(values), 0), color, dash, 1.8))
+            mean = np.nanmean(np.atleast_2d(values), 0)
+            if key in FROM_OLD and np.isfinite(original):
+                steps, mean = np.append(0, steps), np.append(original, mean)
+            parts.append(Line(title, steps, mean, color, dash, 1.8))
     parts.append(Mark("chance", 0.1))
     return chart("Within one run: the fall to chance, and the way back", parts, "step",
                  "test accuracy", y_range=(0, 1), width=WIDE, height=270)  # fmt: skip
@@ -98,13 +106,9 @@ def mean_and_error(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 def paired(a: np.ndarray, b: np.ndarray) -> tuple[float, float, int, int]:
     """Mean difference of two methods (S,) on the same seeds, 1.96 standard errors, wins, seeds."""
-    difference = np.asarray(a, float) - np.asarray(b, float)
-    difference = difference[np.isfinite(difference)]
-    n = len(difference)
-    if not n:
-        return np.nan, np.nan, 0, 0
-    half = 1.96 * difference.std(ddof=1) / n**0.5 if n > 1 else np.nan
-    return float(difference.mean()), float(half), int((difference > 0).sum()), n
+    found = differences(a, b)
+    mean = float(found.mean()) if len(found) else np.nan
+    return mean, half_width(found), int((found > 0).sum()), len(found)
 
 
 PAIRS = [

@@ -23,6 +23,7 @@ STYLES = {  # color and dash of each method; a twin without information has the 
     "retrain": (INK, ""), "retrain_torch": (MUTED, "2 3"), "retrain_tuned": (MUTED, "7 4"),
     "finetune": (_C["sky"], "2 3"),
     "clip": (_C["orange"], "2 3"), "op": (_C["purple"], ""), "op_classical": (_C["purple"], "2 3"),
+    "op_wide": (_C["purple"], "10 3 2 3"),
     "gc": (_C["vermillion"], ""), "mc": (_C["blue"], ""), "op_noinfo": (_C["purple"], "6 3"),
     "gc_noinfo": (_C["vermillion"], "6 3"), "mc_noinfo": (_C["blue"], "6 3"),
     "dp_sgd": (_C["green"], ""),
@@ -322,7 +323,7 @@ def _room(done: np.ndarray, steps: int) -> int:
 def survival_bound(
     d: int, epsilon: float, delta: float, found: tuple[np.ndarray, ...] | None = None
 ) -> Html:
-    """Signal to noise of the old model, at most mu / (2 sqrt d), against epsilon; two charts.
+    """Old model over noise, at most mu / (2 sqrt d) for GC and OP, against epsilon; two charts.
 
     found: epsilons (K,), test accuracy (K,) and attack AUC (K,) as measured, if there are some.
     """
@@ -331,8 +332,8 @@ def survival_bound(
     snr = certificates.survival_bound(mu, d)
     now = float(certificates.survival_bound(accounting.mu_of(epsilon, delta), d))
     figures = [chart(
-        f"What can survive of the old model, d = {d:,}",
-        [Line("signal to noise ≤ μ / (2 √d)", x, snr, _C["blue"]),
+        f"What can survive, d = {d:,}",
+        [Line("old model / noise ≤ μ / (2 √d)", x, snr, _C["blue"]),
          Mark("as large as the noise", 1.0), Dots("now", [epsilon], [now], INK, "ring", 5)],
         "ε", "signal / noise", log_x=True, log_y=True, x_range=(0.1, 1e5),
         width=NARROW + 20, height=270,

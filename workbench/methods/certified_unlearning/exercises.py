@@ -2,16 +2,25 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
+from types import SimpleNamespace
+
 import numpy as np
 
 from workbench.exercises import Exercise
+from workbench.steps import run
 
-from . import accounting, audit
+from . import accounting, audit, memory
 from .certificates import GradientClipping
 
 BALL = {"C0": 0.03, "C1": 3.0, "gamma": 0.001}
 RADIUS, DELTA, D = 0.01, 1e-5, 385
 RUNS = 50_000
+SETTINGS = SimpleNamespace(  # of the membership attack, the defaults of the study
+    **BALL, lam=100.0, T=0, epsilon=1.0, delta=DELTA, accountant="exact", C2=0.1, sigma_mc=0.2,
+    gamma_mc=0.5, C0_op=RADIUS, lr_ft=1.0, budget=[40], hidden=[5], batch=32, wd=5e-4,
+    forget_frac=0.1, mia_seeds=2, seed=0,
+)  # fmt: skip
 
 
 def _shift(answer) -> None:
@@ -57,6 +66,20 @@ def _failing_audit(answer) -> None:
     )
 
 
+def _failed_attack(answer) -> None:
+    key = str(answer)
+    assert key in memory.MIA_METHODS, f"methods are {', '.join(memory.MIA_METHODS)}"
+    assert key not in ("gc", "retrain"), f"{key} has a guarantee, or never saw the users"
+    area = _area(key)
+    assert abs(area - 0.5) < 0.1, f"{key}: the attack has an AUC of {area:.2f}, it works"
+
+
+@lru_cache(maxsize=4)
+def _area(key: str) -> float:
+    found = run(memory.membership_steps(SETTINGS, 2, (40,), (key,)))
+    return float(np.mean(found.auc[key, 40]))
+
+
 def _useful(answer) -> None:
     epsilon = float(answer)
     assert 0 < epsilon <= accounting.MAX_EPSILON, "epsilon is above 0 and at most 1e6"
@@ -79,6 +102,11 @@ failing_audit = Exercise(
     "Make the audit fail",
     _failing_audit,
     "Tab Two clouds: which accountant lets the attacker's points cross the printed curve?",
+)
+failed_attack = Exercise(
+    "A failed attack without a certificate",
+    _failed_attack,
+    "Tab Attack: which method without any noise has an AUC of one half?",
 )
 useful_epsilon = Exercise(
     "Where the old model could begin to help",

@@ -6,6 +6,7 @@ Each is a generator of steps that returns plain arrays. What the numbers mean fo
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -20,6 +21,7 @@ from .protocol import RELEASED
 from .settings import settings_of
 
 RHO = (0.1, 1.0, 5.0, 10.0, 50.0, 100.0)  # at which accountants are compared
+DELTAS = 10.0 ** -np.arange(3, 13)  # for the steps of model clipping
 MC_RATIOS = (0.25, 0.5, 1.0, 2.0)  # C2 over sigma
 GROUPS = (1, 2, 6, 12)  # sizes of forget sets that DP-SGD is calibrated for
 DP_EPSILON, DP_BATCH, DP_STEPS = 10.0, 64, 392
@@ -51,8 +53,10 @@ class Calculator:
     rho (r,) and epsilon[accountant] (r,): conversions. noise_ratio: exact noise over that of the
     released accounting at the target. T (k,): steps; sigma, final (k,): noise for the target, of a
     step and in the released model; epsilon_T (k,): of T steps with the noise that the automatic T
-    needs. excess: of noise at the automatic T over the least, without regularization. lam (l,),
-    T_lam, final_lam (l,): the automatic T and final noise of each. sigmas (s,),
+    needs. best_T: (the automatic T, the T of the least noise, by search) without regularization;
+    plain_final: final noise of that, beside `final`. None where C1 is 0. lam (l,), T_lam,
+    final_lam (l,): the automatic T and final noise of each. deltas (e,): at which model clipping
+    needs T_delta[C2 / sigma] (e,) steps. sigmas (s,),
     epsilon_sigma (s,): epsilon at the automatic T. cascades[C2 / sigma]: model clipping at the
     target. classical, exact (e,): noise of output perturbation per unit of sensitivity at
     epsilons (e,).
@@ -67,13 +71,16 @@ class Calculator:
     sigma: np.ndarray
     final: np.ndarray
     epsilon_T: np.ndarray
-    excess: float
+    best_T: tuple[int, int] | None
+    plain_final: float | None
     lam: np.ndarray
     T_lam: np.ndarray
     final_lam: np.ndarray
     sigmas: np.ndarray
     epsilon_sigma: np.ndarray
     cascades: dict[float, Cascade]
+    deltas: np.ndarray
+    T_delta: dict[float, np.ndarray]
     epsilons: np.ndarray
     classical: np.ndarray
     exact: np.ndarray
@@ -94,6 +101,11 @@ def calculator_steps(p: Any) -> Steps[Calculator]:
     yield Step(0.5, "cascade")
     cascades = {ratio: cascade(ratio, 1.0, p.epsilon, p.delta, limit=5000) for ratio in MC_RATIOS}
     epsilons = np.geomspace(0.1, 1e3, 60)
+    best_T = plain_final = None
+    if p.C1 > 0:
+        bare = GradientClipping(p.C0, p.C1, p.gamma, 0.0)
+        best_T = bare.steps(), _best_steps(bare)
+        plain_final = float(bare.final_noise(s.mu, best_T[0]))
     try:
         released_mu = float(mu_of(p.epsilon, p.delta, "released"))
     except ValueError:  # it cannot report so small an epsilon
@@ -103,19 +115,34 @@ def calculator_steps(p: Any) -> Steps[Calculator]:
         noise_ratio=released_mu / float(mu_of(p.epsilon, p.delta)),
         T=T, sigma=s.gc.sigma(s.mu, T), final=s.gc.final_noise(s.mu, T),
         epsilon_T=epsilon_of(s.gc.mu(s.sigma, T), p.delta, p.accountant),
-        excess=_excess(), lam=lam, T_lam=T_lam, final_lam=row.final_noise(s.mu, T_lam),
+        best_T=best_T, plain_final=plain_final,
+        lam=lam, T_lam=T_lam, final_lam=row.final_noise(s.mu, T_lam),
         sigmas=sigmas, epsilon_sigma=epsilon_of(s.gc.mu(sigmas, s.T), p.delta, p.accountant),
-        cascades=cascades, epsilons=epsilons,
+        cascades=cascades, deltas=DELTAS,
+        T_delta=_steps_by_delta(p.epsilon, (p.C2 / p.sigma_mc, *MC_RATIOS)), epsilons=epsilons,
         classical=classical_sigma(1.0, epsilons, p.delta, warn=False),
         exact=1 / mu_of(epsilons, p.delta), released=released_rows(),
     )  # fmt: skip
 
 
-def _excess() -> float:
-    """Relative excess of the noise at the automatic T of PLAIN over that at the best T."""
-    T = PLAIN.steps()
-    sigma = PLAIN.sigma(1.0, np.arange(1, 10 * T))
-    return float(sigma[T - 1] / sigma.min() - 1)
+def _best_steps(made: GradientClipping) -> int:
+    """The T with the least noise a step, by search: all near the automatic one, others coarsely."""
+    near = made.steps() + np.arange(-1000, 1001)
+    T = np.unique(np.concatenate([np.geomspace(1, 100 * made.steps(), 2000).round(), near]))
+    T = T[T >= 1]
+    return int(T[np.argmin(made.sigma(1.0, T))])
+
+
+def _steps_by_delta(epsilon: float, ratios: Sequence[float]) -> dict[float, np.ndarray]:
+    """Steps that model clipping needs for each of DELTAS, by C2 over sigma; those that end."""
+    found = {}
+    for ratio in ratios:
+        try:
+            path = cascade(ratio, 1.0, epsilon, DELTAS[-1], limit=5000).deltas
+        except ValueError:
+            continue
+        found[ratio] = np.array([int(np.argmax(path <= delta)) for delta in DELTAS])
+    return found
 
 
 def released_rows(delta: float = 1e-5) -> list[ReleasedRow]:
@@ -126,8 +153,8 @@ def released_rows(delta: float = 1e-5) -> list[ReleasedRow]:
         m = r.mechanism
         if isinstance(m, ModelClipping):
             T = m.steps(1.0, delta)
-            survival = m.C2 / (np.sqrt(r.d) * m.sigma)
-            rows.append(ReleasedRow(r.name, T, r.d, m.sigma, m.sigma, None, survival))
+            row = ReleasedRow(r.name, T, r.d, m.sigma, m.sigma, None, float(m.survival(r.d)))
+            rows.append(row)
             continue
         T = m.steps()
         sigma, right = float(m.sigma(labelled, T)), float(m.sigma(exact, T))
@@ -214,8 +241,9 @@ class ForgetSize:
 
     size (K,); gc, mc (K,): noise of a step, which does not depend on it; dp (K,): multiplier of
     DP-SGD with its epsilon and delta for one example one (K, 2). accuracy[k] (S,): networks that
-    were trained with DP-SGD for that k, with clipping norm C; gc_accuracy (S,): gradient clipping
-    at the same epsilon and steps. own: (size, multiplier) for the forget set of the parameters,
+    were trained with DP-SGD for that k, with clipping norm C or, with more trials than one, the
+    learning rate and norm chosen[k]; gc_accuracy (S,): gradient clipping at the same epsilon,
+    steps and trials. own: (size, multiplier) for the forget set of the parameters,
     nan where integer orders cannot certify it.
     """
 
@@ -230,6 +258,7 @@ class ForgetSize:
     one: np.ndarray
     own: tuple[int, float] = (0, np.nan)
     C: float = 1.0
+    chosen: dict[int, tuple[float, float]] = field(default_factory=dict)
     accuracy: dict[int, np.ndarray] = field(default_factory=dict)
     gc_accuracy: np.ndarray | None = None
 

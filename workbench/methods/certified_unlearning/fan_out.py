@@ -1,4 +1,10 @@
-"""Independent jobs in this process, one after the other, or on a local dask cluster."""
+"""Independent jobs in this process, one after the other, or on a local dask cluster.
+
+No preset asks for the cluster. On two cores it took twice as long as one process (91 s against 34 s
+for a search with six trials): each worker first imports torch, and the small products of a step
+then wait for the interpreter lock that they share with the thread of the cluster. With more cores
+and more trials it pays.
+"""
 
 from __future__ import annotations
 

@@ -15,8 +15,8 @@ from workbench.steps import Step, Steps, part
 from . import data
 from .clock import Clock
 from .comparison import original_steps, plain, recipes, task_of
-from .mechanisms import Task, certified_phase, check_budget, descend, drive, one_cycle
-from .settings import settings_of
+from .mechanisms import Task, certified_phase, descend, drive, one_cycle
+from .settings import check_budget, settings_of
 from .unlearner import check_retain
 
 FIRST_STREAM = 100  # of the batches of requests

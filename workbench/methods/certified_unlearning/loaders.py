@@ -1,7 +1,8 @@
 """The paper's own data and networks: torchvision when asked, never a download by itself.
 
-With `Unlearner` and `protocol.PROTOCOL` they make the paper's experiments; arrays of one's own go
-to `Unlearner` as they are, or flat and with ten classes to `data.split(..., data=(X, y))`.
+`load_paper_data`, for "transfer" `transfer_features`, `paper_network`, `train_steps`: that is the
+model which is to forget, and `Unlearner` makes it. Arrays of one's own go to `Unlearner` as they
+are, or flat and with ten classes to `data.split(..., data=(X, y))`.
 """
 
 from __future__ import annotations
@@ -12,10 +13,13 @@ from types import ModuleType
 import numpy as np
 import torch
 from torch import Tensor, nn
+from torch.nn import functional
 
 from workbench.numerics.checks import choice
+from workbench.steps import Step, Steps
 
-from .networks import TRUNCATED
+from .mechanisms import one_cycle
+from .networks import truncated_normal_
 from .protocol import PROTOCOL
 
 NAMES = {"mnist": "MNIST", "cifar10": "CIFAR10", "cifar100": "CIFAR100"}
@@ -48,8 +52,13 @@ def load_paper_data(
     return images.transpose(0, 3, 1, 2), labels
 
 
-def augmented(images: Tensor, generator: torch.Generator | None = None) -> Tensor:
-    """Images (n, c, h, w) turned by up to 10 degrees and, as in the paper's code, half mirrored."""
+def augmented(
+    images: Tensor, generator: torch.Generator | None = None, background: float = 0.0
+) -> Tensor:
+    """Images (n, c, h, w) turned by up to 10 degrees and, as in the paper's code, half mirrored.
+
+    background: what comes in at the corners; of normalized images it is not 0.
+    """
     n = len(images)
     most = np.deg2rad(PROTOCOL["rotation_degrees"])
     angle = (2 * torch.rand(n, generator=generator) - 1) * most
@@ -59,7 +68,54 @@ def augmented(images: Tensor, generator: torch.Generator | None = None) -> Tenso
         [torch.stack([cos * mirror, -sin, zero], 1), torch.stack([sin * mirror, cos, zero], 1)], 1
     )
     grid = nn.functional.affine_grid(turn, list(images.shape), align_corners=False)
-    return nn.functional.grid_sample(images, grid, align_corners=False)
+    turned = functional.grid_sample(images - background, grid, align_corners=False)
+    return turned + background
+
+
+def train_steps(
+    network: nn.Module, X: np.ndarray, y: np.ndarray, name: str, epochs: int | None = None,
+    seed: int = 0, device: str = "cpu",
+) -> Steps[float]:  # fmt: skip
+    """Train a network of `paper_network` in place, by the paper's protocol: validation accuracy.
+
+    Plain SGD with weight decay and one cycle up to .06; a tenth of the examples, the first in the
+    order of `seed`, is held out; MNIST is turned and mirrored. epochs: None for the paper's, which
+    we do not know for "transfer" (ValueError). Data of a step: the accuracy after that epoch.
+    """
+    choice("name", name, NETWORKS)
+    epochs = PROTOCOL["epochs"].get(name) if epochs is None else epochs
+    if epochs is None:
+        raise ValueError(f"epochs for {name} must be given: the text that we have does not say")
+    generator = torch.Generator().manual_seed(seed)
+    held, kept = torch.randperm(len(X), generator=generator).tensor_split(
+        [int(PROTOCOL["validation"] * len(X))]
+    )
+    images, labels = torch.as_tensor(X), torch.as_tensor(y)
+    background = -PROTOCOL["mean"] / PROTOCOL["std"]
+    optimizer = torch.optim.SGD(network.to(device).parameters(), weight_decay=PROTOCOL["wd"])
+    batches = -(-len(kept) // PROTOCOL["batch"])
+    rates = one_cycle(epochs * batches, PROTOCOL["lr_training"])
+    accuracy = 0.0
+    for epoch in range(epochs):
+        order = kept[torch.randperm(len(kept), generator=generator)]
+        for b, rows in enumerate(order.split(PROTOCOL["batch"])):
+            x = images[rows]
+            if name == "mnist":
+                x = augmented(x, generator, background)
+            optimizer.param_groups[0]["lr"] = float(rates[epoch * batches + b])
+            optimizer.zero_grad()
+            functional.cross_entropy(network(x.to(device)), labels[rows].to(device)).backward()
+            optimizer.step()
+            if b % 20 == 0:
+                yield Step((epoch + b / batches) / epochs, f"epoch {epoch + 1}")
+        with torch.no_grad():
+            right = [
+                (network(images[rows].to(device)).argmax(1).cpu() == labels[rows]).sum()
+                for rows in held.split(1000)
+            ]
+        accuracy = float(sum(right)) / max(len(held), 1)
+        yield Step((epoch + 1) / epochs, f"epoch {epoch + 1}, accuracy {accuracy:.3f}", accuracy)
+    return accuracy
 
 
 def transfer_features(images: Tensor, batch: int = 64, device: str = "cpu") -> Tensor:
@@ -108,8 +164,7 @@ def paper_network(name: str, classes: int = 10, seed: int = 0) -> nn.Module:
         for layer in parts:
             if isinstance(layer, nn.Linear | nn.Conv2d):
                 fan_in = layer.weight[0].numel()
-                nn.init.trunc_normal_(layer.weight, 0, 1, -2, 2, generator=generator)
-                layer.weight.mul_((gain / fan_in) ** 0.5 / TRUNCATED)
+                truncated_normal_(layer.weight, (gain / fan_in) ** 0.5, generator)
                 layer.bias.zero_()
     return nn.Sequential(*parts)
 

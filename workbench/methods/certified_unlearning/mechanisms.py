@@ -25,6 +25,7 @@ from . import networks, streams
 from .certificates import GradientClipping, NoiseFirst, OutputPerturbation
 from .clock import Clock, Mechanism
 from .data import Splits, batches
+from .settings import check_budget
 
 SHARE_S = 0.1  # longest work between two reports of progress
 WARM_UP, WARM_FROM = 0.3, 25.0  # one-cycle: this part of the steps rises, from the peak over this
@@ -35,6 +36,7 @@ TITLES = {
     "finetune": "fine-tune, no guarantee",
     "clip": "clip without noise",
     "op": "output perturbation",
+    "op_wide": "output perturbation, ten times C0",
     "op_classical": "output perturbation, classical",
     "gc": "gradient clipping",
     "mc": "model clipping",
@@ -68,9 +70,23 @@ class Recipe:
         """SGD steps that the noisy phase takes from the budget."""
         return 0 if isinstance(self.mechanism, OutputPerturbation) else len(self.sigmas)
 
+    def epsilon(self, delta: float) -> float:
+        """Exact epsilon of its noise at delta; infinite for none, 0 if it never saw the old model.
+
+        As a guarantee it needs secret noise; that of experiments repeats.
+        """
+        if self.start != "original":
+            return 0.0
+        if self.mechanism is None:
+            return float("inf")
+        clock = Clock(self.mechanism, 1.0, delta, len(self.sigmas))
+        for sigma in self.sigmas:
+            clock.tick(sigma)
+        return clock.now
+
     def twin(self) -> Recipe:
         """The same procedure from 0: the control that knows nothing of the old model."""
-        return replace(self, key=TWINS[self.key], start="zero")
+        return replace(self, key=TWINS.get(self.key, self.key), start="zero")
 
 
 def one_cycle(steps: int, peak: float) -> np.ndarray:
@@ -173,13 +189,17 @@ class Task:
     def gradients(self, part: str, steps: int, stream: int = 0) -> GradientOf:
         """The batch gradients of `steps` steps on a part of the data."""
         index = getattr(self.splits, part)
-        index = batches(index, self.batch, steps, self.seeds, stream)
+        return self.gradients_on(batches(index, self.batch, steps, self.seeds, stream))
+
+    def gradients_on(self, index: Tensor) -> GradientOf:
+        """The batch gradients on batches of given images (steps, S, batch)."""
         images, own = self.splits.images, self.splits.own
 
         def gradient(w: Tensor, t: int) -> Tensor:
             chosen = index[t]
             x = networks.pick(images, chosen)
-            return networks.gradient(w, x, own.gather(1, chosen), self.sizes)[0]
+            labels = own.expand(len(chosen), -1).gather(1, chosen)
+            return networks.gradient(w, x, labels, self.sizes)[0]
 
         return gradient
 
@@ -208,9 +228,10 @@ class Task:
     def path(
         self, recipe: Recipe, original: Tensor, budget: int, stream: int = 0
     ) -> Iterator[tuple[int, Tensor]]:
-        """A method with a budget of SGD steps: yields (steps made, w), the start first.
+        """A method with a budget of SGD steps: yields (steps made, w).
 
-        ValueError if its noisy phase does not fit into the budget.
+        The start is first, clipped if the noisy phase begins so. ValueError if that phase does not
+        fit into the budget.
         """
         check_budget(recipe.noisy, budget)
         w = self.start_of(recipe, original)
@@ -232,12 +253,6 @@ class Task:
         if recipe.start == "zero":
             return torch.zeros_like(original)
         return self.initial(recipe.scale, 1, "torch" if recipe.start == "torch" else "lecun")
-
-
-def check_budget(noisy: int, budget: int) -> None:
-    """ValueError if the noisy phase is longer than the budget."""
-    if noisy > budget:
-        raise ValueError(f"T = {noisy} noisy steps exceed the budget of {budget}")
 
 
 def finite(w: Tensor) -> np.ndarray:
@@ -285,9 +300,6 @@ class Watch:
     def __call__(self, t: int, w: Tensor) -> None:
         every = max(1, self.budget // self.points)
         if t <= self.noisy or t == self.budget or (t - self.noisy) % every == 0:
-            if self.steps and self.steps[-1] == t:  # the start, then the same after its clipping
-                self.steps.pop()
-                self.values.pop()
             self.steps.append(t)
             self.values.append(self.measure(w))
 

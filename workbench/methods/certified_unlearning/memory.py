@@ -5,28 +5,30 @@ Networks here are wider than in `comparison.py` where they must learn wrong labe
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
-import torch
 from torch import Tensor
 from torch.nn import functional
 
 from workbench.steps import Step, Steps, part
 
-from . import networks
+from . import data, networks, streams
 from .accounting import largest_auc, mu_of
 from .audit import auc, auc_interval
 from .certificates import OutputPerturbation, survival_bound
-from .comparison import TRAIN_LR, TRAIN_STEPS, original_steps, recipes, task_of
+from .comparison import TRAIN_STEPS, original_steps, recipes, task_of
 from .data import batches
-from .mechanisms import TITLES, Recipe, Task, Watch, descend, drive, noisy_phase, one_cycle
+from .mechanisms import TITLES, Recipe, Task, Watch, drive, noisy_phase
 from .membership import attack
 from .settings import settings_of
 
-RUNS = 1000  # of the white-box test, from each of the two models
+RUNS = 1000  # of the white-box test at most, from each of the two models
+RUN_SHARE = 50  # runs of the scalar adversary for each of them
 WHITE_BOX = (None, 1.0, 10.0)  # epsilons; None is no noise
+SHARES = (0.005, 0.1, 0.5)  # of the training set, for requests of different size
+SIZE_EPSILON = 1.0
 WIDTH = 64  # of the network that memorizes
 MEMORY_LR, SURVIVAL_LR = 0.5, 0.2  # of what follows its original training
 MIA_STEPS = (40, 160, 640)
@@ -41,7 +43,9 @@ class WhiteBox:
 
     names (K,); epsilon (K,): infinite without noise; auc, low, high (K,): area with its 95 %
     interval; limit (K,): that of the certificate, Phi(mu / sqrt(2)). scores[name]: projections of
-    the runs from the original and from the retrained model, (runs,) each.
+    the runs from the original and from the retrained model, (runs,) each. size_auc[k]: area at
+    epsilon 1 for a request of k examples, all with the same noise; size_distance[k]: of the two
+    starts after clipping; size_limit: that of the certificate.
     """
 
     runs: int
@@ -53,41 +57,54 @@ class WhiteBox:
     high: list[float] = field(default_factory=list)
     limit: list[float] = field(default_factory=list)
     scores: dict[str, tuple[np.ndarray, np.ndarray]] = field(default_factory=dict)
+    size_auc: dict[int, float] = field(default_factory=dict)
+    size_distance: dict[int, float] = field(default_factory=dict)
+    size_limit: float = np.nan
 
 
-def whitebox_steps(p: Any, runs: int = RUNS, train: int = TRAIN_STEPS) -> Steps[WhiteBox]:
+def whitebox_steps(
+    p: Any, runs: int | None = None, train: int = TRAIN_STEPS
+) -> Steps[WhiteBox]:  # fmt: skip
     """Experiment 2b with the first seed: gradient clipping from the model and from a retrained one.
 
     The statistic is the projection on the difference of the two starts after clipping. Both runs of
-    a pair see the same public batches, with independent noise.
+    a pair see the same public batches, with independent noise. Then the same for requests of other
+    sizes; the original model is that of all, since a request only takes from its training set.
+    runs: None for one to 50 of the scalar adversary, 1,000 at most.
     """
-    task = task_of(p, [p.seed], p.hidden)
-    both = yield from part(_both_models(task, train), 0, 0.8)
+    runs = min(RUNS, max(p.audit_n // RUN_SHARE, 2)) if runs is None else runs
+    every = task_of(p, range(p.seed, p.seed + p.seeds), p.hidden)
+    shares = (p.forget_frac, *(share for share in SHARES if share != p.forget_frac))
+    splits = [data.split([p.seed], share) for share in shares]
+    w = yield from part(original_steps(every, train, also=[s.retain[0] for s in splits]), 0, 0.7)
     s = settings_of(p)
-    pair = networks.clip(both, s.gc.C0)
-    direction = functional.normalize(pair[0] - pair[1], dim=0)
-    found = WhiteBox(runs, task.d)
-    index = batches(task.splits.retain.expand(runs, -1), task.batch, s.T, range(runs), 4)
-    images, labels = task.splits.images, task.splits.own[0]
+    pairs = [networks.clip(w[[0, k - len(splits)]], s.gc.C0) for k in range(len(splits))]
+    found = WhiteBox(runs, every.d)
+    total, done = len(WHITE_BOX) + len(splits), 0
 
-    def gradient(w: Tensor, t: int) -> Tensor:
-        return networks.gradient(w, networks.pick(images, index[t]), labels[index[t]], task.sizes)[
-            0
-        ]
-
-    for k, epsilon in enumerate(WHITE_BOX):
-        mu = np.inf if epsilon is None else float(mu_of(epsilon, p.delta))
-        sigma = 0.0 if epsilon is None else float(s.gc.sigma(mu, s.T))
-        scores = []
+    def test(k: int, epsilon: float | None) -> Steps[tuple[np.ndarray, np.ndarray]]:
+        """Scores of the runs from both models, for the request of `splits[k]`."""
+        direction = functional.normalize(pairs[k][0] - pairs[k][1], dim=0)
+        sigma = 0.0
+        if epsilon is not None:
+            sigma = float(s.gc.sigma(float(mu_of(epsilon, p.delta)), s.T))
+        task = replace(every, splits=splits[k])
+        rows = range(p.seed * runs, (p.seed + 1) * runs)
+        index = batches(splits[k].retain.expand(runs, -1), task.batch, s.T, rows, 4)
+        gradient, scores = task.gradients_on(index), []
         for side in range(2):
-            noise = torch.Generator().manual_seed(1_000_003 * p.seed + 10 * k + side)
+            noise = streams.generator(streams.WHITE_BOX, p.seed, done, side)
             path = noisy_phase(
-                pair[side].expand(runs, -1), s.gc, [sigma] * s.T, gradient, noise
-            )  # fmt: skip
-            share = 0.8 + 0.2 * (2 * k + side) / 6, 0.8 + 0.2 * (2 * k + side + 1) / 6
-            w = yield from part(drive(path, s.T), *share, "white box")
-            scores.append((w @ direction).numpy())
+                pairs[k][side].expand(runs, -1), s.gc, [sigma] * s.T, gradient, noise
+            )
+            begin = 0.7 + 0.3 * (2 * done + side) / (2 * total)
+            w_T = yield from part(drive(path, s.T), begin, begin + 0.15 / total, "white box")
+            scores.append((w_T @ direction).numpy())
+        return scores[0], scores[1]
+
+    for epsilon in WHITE_BOX:
         name = "no noise" if epsilon is None else f"epsilon {epsilon:g}"
+        scores = yield from test(0, epsilon)
         area = auc(*scores)
         low, high = auc_interval(area, runs, runs)
         found.names.append(name)
@@ -95,30 +112,22 @@ def whitebox_steps(p: Any, runs: int = RUNS, train: int = TRAIN_STEPS) -> Steps[
         found.auc.append(area)
         found.low.append(low)
         found.high.append(high)
-        found.limit.append(1.0 if epsilon is None else float(largest_auc(mu)))
-        found.scores[name] = (scores[0], scores[1])
-        yield Step(share[1], name, found)
+        found.limit.append(_limit(epsilon, p.delta))
+        found.scores[name] = scores
+        done += 1
+        yield Step(0.7 + 0.3 * done / total, name, found)
+    found.size_limit = _limit(SIZE_EPSILON, p.delta)
+    for k, split in enumerate(splits):
+        size = split.forget.shape[1]
+        found.size_distance[size] = float((pairs[k][0] - pairs[k][1]).norm())
+        found.size_auc[size] = auc(*(yield from test(k, SIZE_EPSILON)))
+        done += 1
+        yield Step(0.7 + 0.3 * done / total, f"{size} to forget", found)
     return found
 
 
-def _both_models(task: Task, steps: int) -> Steps[Tensor]:
-    """The model of all training examples and that of the retain set, one batch: (2, d).
-
-    Both start alike.
-    """
-    splits, start = task.splits, task.initial()
-    index = torch.cat(
-        [batches(part, task.batch, steps, task.seeds, 9) for part in (splits.train, splits.retain)],
-        1,
-    )
-    own = splits.own.expand(2, -1)
-
-    def gradient(w: Tensor, t: int) -> Tensor:
-        x = networks.pick(splits.images, index[t])
-        return networks.gradient(w, x, own.gather(1, index[t]), task.sizes)[0]
-
-    path = descend(start.repeat(2, 1), one_cycle(steps, TRAIN_LR), gradient, task.wd)
-    return (yield from drive(path, steps, "original and retrained model,"))
+def _limit(epsilon: float | None, delta: float) -> float:
+    return 1.0 if epsilon is None else float(largest_auc(mu_of(epsilon, delta)))
 
 
 @dataclass

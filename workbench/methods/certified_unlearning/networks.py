@@ -63,9 +63,14 @@ def initial(
                 for part in (weight, bias):
                     part.uniform_(-(fan_in**-0.5), fan_in**-0.5, generator=generator)
             else:
-                nn.init.trunc_normal_(weight, 0, 1, -2, 2, generator=generator)
-                weight.mul_(fan_in**-0.5 / TRUNCATED)
+                truncated_normal_(weight, fan_in**-0.5, generator)
     return w * scale
+
+
+def truncated_normal_(weight: Tensor, deviation: float, generator: torch.Generator) -> None:
+    """Fill with normal numbers of this standard deviation, cut at about twice of it."""
+    nn.init.trunc_normal_(weight, 0, 1, -2, 2, generator=generator)
+    weight.mul_(deviation / TRUNCATED)
 
 
 def forward(w: Tensor, x: Tensor, sizes: Sequence[int]) -> Tensor:

@@ -21,8 +21,10 @@ class Released:
 RELEASED = (
     Released("GC, MNIST", GradientClipping(0.01, 10, 1e-4, 750), 3_985, 6),
     Released("GC, CIFAR-10", GradientClipping(0.1, 10, 1e-3, 50), 20_042, 10),
+    Released("GC, CIFAR-10, large steps", GradientClipping(20, 10, 0.01, 50), 20_042, 11),
     Released("MC, CIFAR-10", ModelClipping(0.5, 0.5, 1e-3), 20_042, 6),
-    Released("MC, MNIST", ModelClipping(0.001, 0.01), 3_985, 1),
+    # We do not know its step size; neither T nor the noise depends on it.
+    Released("MC, MNIST", ModelClipping(0.001, 0.01, gamma=1e-3), 3_985, 1),
 )
 PROTOCOL: dict[str, Any] = {
     "batch": 128, "momentum": 0.0, "wd": 5e-4, "lr_training": 0.06, "lr_unlearning": 0.1,

@@ -92,7 +92,7 @@ class Parameters(BaseParameters):
     dp_sgd = Boolean(False, group="Experiments",
         doc="Whether networks are trained with DP-SGD too")
     workers = Integer(0, bounds=(0, 64), unit="processes", group="Experiments",
-        doc="Processes of a local dask cluster for sweeps and widths, 0 runs them here")
+        doc="Processes of a local dask cluster for searches, sweeps and widths, 0 runs them here")
 
     presets = {
         "quick": {"seeds": 6, "budget": [40], "audit_n": 20_000, "mia_seeds": 0},
@@ -164,18 +164,22 @@ def _plan(p: Parameters) -> list[tuple[str, float, Any]]:
     from . import comparison as c
     from . import experiments as e
     from . import memory as m
+    from . import sizes
 
-    networks = 0.2 + p.seeds / 24 * sum(p.budget) / 300
+    def cost(seeds: int) -> float:
+        return 0.2 + seeds / 24 * sum(p.budget) / 300
+
+    networks, search = cost(p.seeds), (p.trials - 1) * cost(min(p.seeds, c.SEARCH_SEEDS))
     trained = p.mia_seeds / 8
     every = [
         (True, "calculator", 0.1, lambda: e.calculator_steps(p)),
         (True, "audit", 0.3 + p.audit_n / 1e5, lambda: e.audit_steps(p)),
-        (True, "whitebox", 4, lambda: m.whitebox_steps(p)),
-        (True, "accuracy", 4 * p.seeds / 24 + (3 + 2 * p.trials) * networks,
-         lambda: c.accuracy_steps(p)),
+        (True, "whitebox", 5 + p.seeds / 8, lambda: m.whitebox_steps(p)),
+        (True, "accuracy", 8 * networks + 3.6 * search, lambda: c.accuracy_steps(p)),
         (p.mia_seeds > 0, "membership", 12 * trained, lambda: m.membership_steps(p)),
         (p.mia_seeds > 0, "survival", 6 * trained, lambda: m.survival_steps(p)),
-        (True, "forget_size", 1 + 20 * p.dp_sgd * p.seeds / 100, lambda: c.forget_size_steps(p)),
+        (True, "forget_size", 1 + 5 * p.dp_sgd * (4 * p.seeds / 100 + p.trials),
+         lambda: sizes.forget_size_steps(p)),
         (bool(p.widths), "widths", 8 * networks * len(p.widths), lambda: c.widths_steps(p)),
         (bool(p.epsilons), "sweep", networks * len(p.epsilons), lambda: c.sweep_steps(p)),
     ]  # fmt: skip

@@ -27,7 +27,7 @@ def accountant_table(found: Calculator) -> Html:
         for key, (title, *_) in ACCOUNTANTS.items()
     ]
     note = f"ε from ρ = μ²/2; for ε = {found.target:g} exactly, {found.noise_ratio:.3g} times the "
-    return table_html(header, rows, note + "noise of the released scripts")
+    return table_html(header, rows, note + "noise of the released scripts, as we read them")
 
 
 @needs_result
@@ -42,8 +42,9 @@ def released_table(found: Calculator) -> Html:
     header = ["setting", "T", "d", "σ for a printed ε of 1", "exact ε of that noise",
               "σ for an exact ε of 1", "old model / noise"]  # fmt: skip
     note = (
-        "Accounting used in the released scripts, as we read it; model clipping has its own, exact "
-        "certificate"
+        "Accounting used in the released scripts, as we read it, δ = 1e-05; model clipping has its "
+        "own, exact certificate, and its old model / noise is C2 / (σ √d), to which the bound for "
+        "gradient clipping does not apply"
     )
     return table_html(header, rows, note)
 
@@ -76,16 +77,25 @@ def accuracy_table(found: Accuracy) -> Html:
             METHODS[key][0], *(f"{m:.3f} ± {e:.3f}" for m, e in zip(mean, error, strict=True)),
             str(found.noisy.get(key, 0)) if found.noisy.get(key) else "–",
             f"{np.nanmean(after):.3f}" if after is not None and found.noisy.get(key) else "–",
-            str(found.excluded.get(key, 0)),
+            _guarantee(found.exact.get(key, np.nan)), str(found.excluded.get(key, 0)),
         ])  # fmt: skip
     header = ["method", *(f"{b} steps" for b in found.budget), "noisy steps",
-              "after them", "excluded"]  # fmt: skip
+              "after them", "exact ε", "excluded"]  # fmt: skip
     searched = f"{found.trials} trials" if found.trials > 1 else "the defaults, 1 trial"
     note = (
         f"Test accuracy, mean ± standard error of {found.seeds} seeds, d = {found.d:,}; {searched} "
         f"for each method; original model {np.nanmean(found.original):.3f}"
     )
     return table_html(header, rows, note)
+
+
+def _guarantee(exact: float) -> str:
+    """Exact epsilon of a method, in words where it never saw the deleted data or hides nothing."""
+    if np.isnan(exact):
+        return "–"
+    if exact == 0:
+        return "never saw them"
+    return f"{exact:.3g}" if np.isfinite(exact) else "no guarantee"
 
 
 @needs_result
@@ -110,20 +120,27 @@ def size_table(found: ForgetSize) -> Html:
         rows.append([
             f"{size}", f"{found.gc[k]:.4g}", f"{found.mc[k]:.4g}", f"<b>{found.dp[k]:.3g}</b>",
             f"{found.one[k, 0]:.3g}, {found.one[k, 1]:.2g}",
-            "–" if accuracy is None else f"{np.nanmean(accuracy):.3f}",
+            "–" if accuracy is None else f"{np.nanmean(accuracy):.3f}", _setting(found, int(size)),
         ])  # fmt: skip
     header = ["to forget", "σ of gradient clipping", "σ of model clipping", "z of DP-SGD",
-              "its ε, δ for one example", "accuracy of DP-SGD"]  # fmt: skip
+              "its ε, δ for one example", "accuracy of DP-SGD", "rate, C"]  # fmt: skip
     own, z = found.own
     beyond = f"z = {z:.3g}" if np.isfinite(z) else "beyond its accountant"
     note = (
         f"ε = {found.epsilon:g}; DP-SGD: batch {found.batch} of {found.n:,}, {found.steps} steps, "
-        f"noise multiplier z, clipping norm C = {found.C:g}, noise z C / {found.batch} on the mean "
-        f"gradient. For {own} examples: {beyond}"
+        f"noise multiplier z, clipping norm C, noise z C / {found.batch} on the mean gradient. For "
+        f"{own} examples: {beyond}"
     )
     if found.gc_accuracy is not None:
         note += f". Gradient clipping, same ε and steps: {np.nanmean(found.gc_accuracy):.3f}"
     return table_html(header, rows, note)
+
+
+def _setting(found: ForgetSize, size: int) -> str:
+    if size in found.chosen:
+        lr, C = found.chosen[size]
+        return f"{lr:.2g}, {C:.2g}"
+    return f"C = {found.C:g}"
 
 
 @needs_result
@@ -135,6 +152,11 @@ def whitebox_table(found: WhiteBox) -> Html:
         for name, e, auc, low, high, limit in zip(
             found.names, found.epsilon, found.auc, found.low, found.high, found.limit, strict=True
         )
+    ]  # fmt: skip
+    rows += [
+        [f"ε = 1, {size} forgotten (starts {found.size_distance[size]:.3f} apart)",
+         f"<b>{auc:.3f}</b>", f"{found.size_limit:.3f}"]
+        for size, auc in sorted(found.size_auc.items())
     ]  # fmt: skip
     note = f"{found.runs:,} runs from each of the two models, d = {found.d:,}, one pair of models"
     return table_html(["noise for", "AUC [95 %]", "largest allowed, Φ(μ / √2)"], rows, note)

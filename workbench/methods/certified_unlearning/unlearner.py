@@ -33,7 +33,8 @@ from .certificates import (
     not_negative,
 )
 from .clock import Clock
-from .mechanisms import certified_phase, check_budget, descend, one_cycle
+from .mechanisms import certified_phase, descend, one_cycle
+from .settings import check_budget
 
 CALIBRATIONS = ("exact", "classical")
 PLAIN_SGD = "the certificate covers plain SGD steps only"
@@ -78,7 +79,8 @@ class Unlearner:
     clipping (None: automatic). seed: None draws secret noise, as a guarantee needs; a number
     repeats a run, for tests, and is certified as nothing. optimizer, momentum: refused unless plain
     SGD, since nothing else is certified. calibration: of output perturbation, "exact" or
-    "classical" (warns above epsilon 1). ValueError in one line for what does not fit.
+    "classical" (warns above epsilon 1). schedule: of the noise of gradient clipping, "constant" or
+    "decreasing". ValueError in one line for what does not fit.
 
         unlearner = Unlearner(GradientClipping(0.03, 3, 0.001, 100), budget=160)
         model, certificate = unlearner.run(model, X, y, forget=[3, 17])
@@ -93,6 +95,7 @@ class Unlearner:
         T: int | None = None, lr: float = 1.0, batch: int = 32, wd: float = 5e-4,
         seed: int | None = None,
         optimizer: Any = "sgd", momentum: float = 0.0, calibration: str = "exact",
+        schedule: str = "constant",
         loss: Callable[[Tensor, Tensor], Tensor] = functional.cross_entropy,
         device: str | torch.device = "cpu",
     ):  # fmt: skip
@@ -114,7 +117,7 @@ class Unlearner:
         mu = float(mu_of(epsilon, delta, accountant))
         if isinstance(mechanism, GradientClipping):
             noisy = mechanism.steps() if T is None else T
-            self.sigmas = [float(mechanism.sigma(mu, noisy))] * noisy
+            self.sigmas = mechanism.schedule(mu, noisy, schedule).tolist()
         elif isinstance(mechanism, ModelClipping):
             self.sigmas = [mechanism.sigma] * mechanism.steps(epsilon, delta)
         elif calibration == "exact":

@@ -46,7 +46,7 @@ def _style(key: str) -> tuple[str, str, str]:
 
 @needs_result
 def calculator_charts(found: Calculator) -> hv.Layout:
-    """Epsilon against steps and noise, final noise against lambda, two calibrations of OP."""
+    """Epsilon against steps and noise, noise against lambda, OP, steps of MC against delta."""
     at = hv.VLine(found.automatic).opts(color=INK, line_dash=DASHED, line_width=1)
     asked = hv.HLine(found.target).opts(color=MUTED, line_dash=DOTTED)
     # An epsilon without end has no place on an axis.
@@ -65,12 +65,27 @@ def calculator_charts(found: Calculator) -> hv.Layout:
          * _curve(found.epsilons, found.exact, ("ε", "noise / sensitivity"), "exact", C["blue"])
          ).opts(title="Output perturbation", logx=True, logy=True, width=420, height=270,
                 legend_position="top_right"),
+        hv.Overlay([
+            _curve(found.deltas, T, ("δ", "noisy steps T"), f"C2/σ = {ratio:g}", color, dash)
+            for (ratio, T), color, dash in zip(
+                found.T_delta.items(), list(C.values()), ["solid", DASHED, DOTTED, "dotdash"],
+                strict=False,
+            )
+        ]).opts(title="Steps of model clipping", logx=True, invert_xaxis=True, width=420,
+                height=270, legend_position="right", xticks=[1e-3, 1e-6, 1e-9, 1e-12]),
     )  # fmt: skip
 
 
+def _accountant(name: str) -> str:
+    return "released, as we read it," if name == "released" else name
+
+
 @needs_result
-def audit_charts(found: Audit) -> hv.Layout:
-    """Errors of the attacker against the printed curve and that of the noise, first setting."""
+def audit_charts(found: Audit, delta: float = 1e-5) -> hv.Layout:
+    """Errors of the attacker against the printed curve and that of the noise, first setting.
+
+    delta: the one that was printed.
+    """
     charts = []
     first = found.cases[0]
     for c in found.cases:
@@ -78,15 +93,17 @@ def audit_charts(found: Audit) -> hv.Layout:
             continue
         a = np.concatenate([np.logspace(-6, -1, 60), np.linspace(0.1, 1, 60)])
         axes = ("type I error", "type II error")
-        floor = drawings.promised(c.label, 1e-5, a)
+        floor = drawings.promised(c.label, delta, a)
         charts.append((
             hv.Area((a, floor), *axes).opts(color=MUTED, alpha=0.25, line_width=0)
             * _curve(a, floor, axes, "printed", INK, DASHED)
             * _curve(a, accounting.tradeoff(c.mu, a), axes, "exact for the noise", C["blue"])
             * hv.Scatter((c.type1, c.type2), *axes, label="attacker").opts(
                 color=C["vermillion"], size=6)
-        ).opts(title=f"{c.accountant}, prints {c.label:g}; exact {c.certified:.3f}", width=420,
-               height=310, xlim=(0, 1), ylim=(0, 1), legend_position="top_right"))  # fmt: skip
+        ).opts(
+            title=f"{_accountant(c.accountant)} prints {c.label:g}; exact {c.certified:.3f}",
+            width=420, height=310, xlim=(0, 1), ylim=(0, 1), legend_position="top_right",
+        ))  # fmt: skip
     return _layout(*charts)
 
 
@@ -124,7 +141,7 @@ def _accuracy(found: Accuracy, keys: list[str]) -> hv.Overlay:
 @needs_result
 def path_view(found: Accuracy) -> Html:
     """Accuracy within one run at the largest budget: the fall to chance, and the way back."""
-    return curves.path_chart(found.path, found.noisy, twins=True)
+    return curves.path_chart(found.path, found.noisy, True, None, float(np.nanmean(found.original)))
 
 
 @needs_result
@@ -216,10 +233,13 @@ def losses_view(found: Membership) -> Html:
 
 
 @needs_result
-def survival_view(found: Survival) -> Html:
-    """Accuracy and attack against epsilon, with the bound on what can survive."""
+def survival_view(found: Survival, epsilon: float = 1.0, delta: float = 1e-5) -> Html:
+    """Accuracy and attack against epsilon, with the bound on what can survive.
+
+    epsilon: marked on the bound, which is for this delta.
+    """
     means = tuple(np.nanmean(v, 0) for v in (found.accuracy, found.auc))
-    picture = drawings.survival_bound(found.d, 1.0, 1e-5, (found.epsilon, *means))
+    picture = drawings.survival_bound(found.d, epsilon, delta, (found.epsilon, *means))
     return Html(str(picture) + str(tables.survival_table(found)))
 
 
@@ -242,7 +262,8 @@ def _accuracy_so_far(found: Accuracy) -> Html:
     noisy, path, test = dict(found.noisy), dict(found.path), dict(found.test)  # it grows
     longest = max(noisy.values(), default=0)
     whole = {key: v for key, v in test.items() if np.isfinite(v).any()}
-    return Html(curves.path_chart(path, noisy, twins=True)
+    original = float(np.nanmean(found.original))
+    return Html(curves.path_chart(path, noisy, True, None, original)
                 + curves.accuracy_chart(found.budget, whole, longest, twins=True))  # fmt: skip
 
 
@@ -265,8 +286,8 @@ VIEWS = {
         calculator_charts(s.calculator),
     ),
     "Audit": lambda s: _column(
-        tables.audit_table(s.audit), audit_charts(s.audit), tables.whitebox_table(s.whitebox),
-        whitebox_charts(s.whitebox),
+        tables.audit_table(s.audit), audit_charts(s.audit, s.parameters.delta),
+        tables.whitebox_table(s.whitebox), whitebox_charts(s.whitebox),
     ),
     "Accuracy": lambda s: _column(
         accuracy_charts(s.accuracy), path_view(s.accuracy), forest_view(s.accuracy),
@@ -276,7 +297,9 @@ VIEWS = {
         tables.membership_table(s.membership), membership_chart(s.membership),
         losses_view(s.membership),
     ),
-    "Survival": lambda s: _column(survival_view(s.survival)),
+    "Survival": lambda s: _column(
+        survival_view(s.survival, s.parameters.epsilon, s.parameters.delta)
+    ),
     "Forget set and ε": lambda s: _column(size_view(s.forget_size), sweep_chart(s.sweep)),
 }  # fmt: skip
 
@@ -320,7 +343,7 @@ def thumbnail() -> bytes:
             ImageDraw.Draw(sheet).line(corners, color, 3 * fine, joint="curve")
         draw = ImageDraw.Draw(sheet)
         epsilon = float(accounting.epsilon_of(mu, 1e-5))
-        words = f"labelled 1, exactly {epsilon:.2f}" if side == 0 else "labelled 1, exactly 1"
+        words = f"as we read the label 1: exactly {epsilon:.2f}" if side == 0 else "exactly 1"
         draw.text((left + 8 * fine, 26 * fine), words, INK, font, anchor="lm")
         draw.line([(left, 370 * fine), (left + 370 * fine, 370 * fine)], INK, 2 * fine)
     draw.line([(400 * fine, 30 * fine), (400 * fine, 385 * fine)], MUTED, fine)
