@@ -42,9 +42,9 @@ def picture(page, name):
 
 
 def test_the_audit_grows_when_nothing_moves_and_refutes_the_released_accounting(bench):
-    expect(bench.get_by_text("60,000 runs a side")).to_be_visible(timeout=30_000)
+    expect(bench.get_by_text("60,000 runs a side")).to_be_visible(timeout=90_000)
     bench.get_by_role("button", name="released", exact=True).click()
-    expect(bench.get_by_text("the printed figure is refuted")).to_be_visible()
+    expect(bench.get_by_text("the printed figure is refuted")).to_be_visible(timeout=90_000)
     expect(bench.get_by_text("6.559")).to_be_visible()
 
 

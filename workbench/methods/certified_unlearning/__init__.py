@@ -25,7 +25,7 @@ METHOD = Method(
   year      = {2025},
   note      = {arXiv:2506.06985}
 }""",
-    minutes=Minutes(reading=50, quick=0.4, default=1, full=15),
+    minutes=Minutes(reading=50, quick=0.4, default=1, full=10),
     level="graduate",
     memory_mb=500,
     prerequisites="a trained network and its gradient, the normal distribution, what a test is",

@@ -46,9 +46,7 @@ def settings_of(p: Any, epsilon: float | None = None, budgets: Any = None) -> Se
     mc = ModelClipping(p.C2, p.sigma_mc, p.gamma_mc, p.wd)
     T_mc = mc.steps(p.epsilon, p.delta)
     if epsilon is not None:
-        mc = ModelClipping.calibrated(
-            p.C2, target, p.delta, T_mc, gamma=p.gamma_mc, lam=p.wd
-        )
+        mc = ModelClipping.calibrated(p.C2, target, p.delta, T_mc, gamma=p.gamma_mc, lam=p.wd)
     budget = min(p.budget if budgets is None else budgets)
     for noisy in (T, T_mc):
         check_budget(noisy, budget)
