@@ -124,7 +124,7 @@ def _execute(
 
     # What renders the page takes seconds to import: on the second core, while the kernel works.
     # A stopped run does not wait for it.
-    threading.Thread(target=_exporter, daemon=True).start()
+    threading.Thread(target=_warm_exporter, daemon=True).start()
 
     try:
         kernels.execute(
@@ -233,6 +233,14 @@ def _exporter(show_code: bool = False) -> Any:
     )
     exporter.template  # noqa: B018  (a property that loads them)
     return exporter
+
+
+def _warm_exporter() -> None:
+    """Render a few words, so that libraries are imported and their expressions compiled."""
+    from nbformat import v4
+
+    words = v4.new_markdown_cell("# *a* [b](c) $d$\n\n- `e`\n\n| f |\n|---|\n| g |")
+    _exporter().from_notebook_node(v4.new_notebook(cells=[words, v4.new_code_cell("h = 1")]))
 
 
 def _inline_stylesheets(body: str) -> str:

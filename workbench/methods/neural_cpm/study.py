@@ -163,7 +163,7 @@ class Parameters(BaseParameters):
         "quick": {
             "size": 60, "n_cells": 16, "mcs": 200,
             "simulations": 8, "recovery_iters": 120, "recovery_seeds": 1,
-            "bipolar_simulations": 12, "iters": 10, "train_seeds": 1, "weights": "stored",
+            "bipolar_simulations": 12, "iters": 6, "train_seeds": 1, "weights": "stored",
             "samples": 6, "sample_steps": 80,
         },
         "default": {},
