@@ -24,17 +24,23 @@ from workbench.widgets.lattice_view import Frame, LatticeView
 from .closure import Hybrid
 from .ensemble import permute_identities
 from .generators import simulate
+from .hamiltonian import NeuralEnergy
 from .sampling import ParallelSampler
 from .weights import load_weights
 
 KINDS = ("medium", "kind 1", "kind 2")
 
 
-def energies(model: Hybrid, cell: np.ndarray, kind: np.ndarray) -> dict[str, float]:
-    """Cell-sorting part, network part and sum of H for one lattice (H, W)."""
+def energies(
+    model: Hybrid, cell: np.ndarray, kind: np.ndarray, network: NeuralEnergy | None = None
+) -> dict[str, float]:
+    """Cell-sorting part, network part and sum of H for one lattice (H, W).
+
+    network: that of the model, ready for many evaluations.
+    """
     with torch.no_grad():
         basis = float(model.w_b * model.basis(cell[None], kind))
-        neural = float(model.w_n * model.neural(cell[None], kind))
+        neural = float(model.w_n * (network or model.neural)(cell[None], kind))
     return {"cell sorting": basis, "network": neural, "sum": basis + neural}
 
 
@@ -74,6 +80,10 @@ class Aggregate:
         """(H, W) identities now."""
         return self._sampler.frames[0]
 
+    def energies(self) -> dict[str, float]:
+        """The parts of H now."""
+        return energies(self.model, self.cell, self.kind, self._sampler.prepared)
+
     def frame(self) -> Frame:
         """The lattice, with the price map of the chosen cell."""
         field = None
@@ -94,8 +104,8 @@ class Aggregate:
 
     def permute(self) -> None:
         """Deal the kinds anew over the cells."""
-        self.before = energies(self.model, self.cell, self.kind)
-        self._sampler.refresh(permute_identities(self._sampler.frames, self._rng))
+        self.before = self.energies()
+        self._sampler.refresh(permute_identities(self._sampler.frames, self._rng), weights=False)
 
     def click(self, row: int, column: int) -> None:
         """Choose the cell there; if one of the other kind was chosen, exchange the two."""
@@ -104,10 +114,10 @@ class Aggregate:
         if identity == 0:
             self.chosen = 0
         elif self.chosen and self.kind[self.chosen] != self.kind[identity]:
-            self.before = energies(self.model, cell, self.kind)
+            self.before = self.energies()
             names = np.arange(len(self.kind), dtype=np.int32)
             names[[self.chosen, identity]] = identity, self.chosen
-            self._sampler.refresh(names[cell][None])
+            self._sampler.refresh(names[cell][None], weights=False)
             self.chosen = 0
         else:
             self.chosen = identity
@@ -155,7 +165,7 @@ class EnergyLandscape(pn.viewable.Viewer):
 
     def _refresh(self) -> None:
         source = self.aggregate
-        now = energies(source.model, source.cell, source.kind)
+        now = source.energies()
         self.table.object = str(energy_table(now, source.before))
         self.hint.object = (
             f"Cell {source.chosen} ({KINDS[source.kind[source.chosen]]}) is chosen. Click a cell "
@@ -176,7 +186,7 @@ class EnergyLandscape(pn.viewable.Viewer):
         for identity in (first, second):
             row, column = np.argwhere(source.cell == identity)[0]
             source.click(int(row), int(column))
-        now = energies(source.model, source.cell, source.kind)
+        now = source.energies()
         return Html(
             f"{_image(picture, 'A bi-polar aggregate')}"
             f"<p>Energies after cells {first} and {second} exchanged their kinds:</p>"

@@ -90,14 +90,17 @@ class ParallelSampler:
         self._warned = False
         self.refresh()
 
-    def refresh(self, frames: np.ndarray | None = None) -> None:
-        """Take over changed weights, and other frames (n, H, W) if given."""
-        basis, _, w_b, self.w_n = parts(self.model)
-        for name, value in analytic_values(basis, w_b, self.n_kinds).items():
-            setattr(self.chains, name, value)
+    def refresh(self, frames: np.ndarray | None = None, weights: bool = True) -> None:
+        """Take over changed weights, unless told that they are the same, and other frames (n, H, W)
+        if given.
+        """
+        if weights:
+            basis, _, w_b, self.w_n = parts(self.model)
+            for name, value in analytic_values(basis, w_b, self.n_kinds).items():
+                setattr(self.chains, name, value)
         if frames is not None:
             self.chains.restart(frames)
-        if self.network is not None:
+        if self.network is not None and weights:
             with torch.no_grad():
                 self.prepared = self.network.prepared()
         self.state, self.compiled = self.chains._prepare()
