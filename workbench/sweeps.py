@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from workbench import __version__, catalog, reports, results
+from workbench.cluster import local_cluster
 from workbench.grids import Point, Points, points
 from workbench.steps import Step, Steps
 from workbench.sweep_store import (
@@ -239,7 +240,7 @@ def _cluster(workers: int, scheduler: Any) -> Iterator[Client]:
     import logging
 
     import dask
-    from distributed import Client, LocalCluster
+    from distributed import Client
     from distributed.comm import get_address_host_port
     from distributed.utils import silence_logging_cmgr
 
@@ -259,11 +260,8 @@ def _cluster(workers: int, scheduler: Any) -> Iterator[Client]:
     one_each = {"distributed.scheduler.worker-saturation": 1.0}  # nothing waits at a busy worker
     with (
         dask.config.set(one_each),
-        LocalCluster(
-            n_workers=workers,
-            threads_per_worker=1,
-            host="127.0.0.1",
-            dashboard_address=None,
+        local_cluster(
+            workers,
             memory_limit=0,  # what needs memory is the kernels, which dask does not see
             silence_logs=logging.CRITICAL,
             preload=preload,

@@ -12,6 +12,7 @@ from collections.abc import Callable, Hashable, Mapping
 from typing import Any
 
 from workbench import steps as work
+from workbench.cluster import local_cluster
 from workbench.steps import Step, Steps, part
 
 Job = tuple[Callable[..., Steps[Any]], tuple]
@@ -30,12 +31,10 @@ def steps(jobs: Mapping[Hashable, Job], workers: int) -> Steps[dict]:
             )
             yield Step((k + 1) / len(jobs), str(key), dict(found))
         return found
-    from distributed import Client, LocalCluster, TimeoutError, as_completed
+    from distributed import Client, TimeoutError, as_completed
 
     with (
-        LocalCluster(
-            n_workers=workers, threads_per_worker=1, dashboard_address=None, host="127.0.0.1"
-        ) as cluster,
+        local_cluster(workers) as cluster,
         Client(cluster) as client,
     ):
         futures = {client.submit(_run, *job, pure=False): key for key, job in jobs.items()}

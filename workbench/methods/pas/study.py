@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from workbench import results
+from workbench.cluster import local_cluster
 from workbench.parameters import Boolean, Choice, Integer, Number, ParameterError, Text
 from workbench.parameters import Parameters as BaseParameters
 from workbench.steps import Step, Steps
@@ -162,12 +163,10 @@ def _cluster(workers: int) -> Iterator[Any]:
     if not workers:
         yield None
         return
-    from distributed import Client, LocalCluster
+    from distributed import Client
 
     with (
-        LocalCluster(
-            n_workers=workers, threads_per_worker=1, dashboard_address=None, host="127.0.0.1"
-        ) as cluster,
+        local_cluster(workers) as cluster,
         Client(cluster) as client,
     ):
         yield client
