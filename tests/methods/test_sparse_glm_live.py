@@ -70,6 +70,24 @@ def test_it_stops_at_once_tells_the_gap_and_goes_on():
     assert made.search.search.solved > counts[0], "the same tree, grown"
 
 
+def test_from_the_start_forgets_what_still_runs():
+    async def script(made):
+        search = made.search
+        search.start()
+        await until(lambda: search.search is not None and search.search.solved > 10)
+        search.reset()
+        await until(lambda: not search.desk.jobs.busy)
+        assert search.search is None and search.tree.count == 0 and not search.bounds.html
+        assert search.status.object.startswith("Ready") and search.stop_button.disabled
+        search.start()
+        await until(lambda: search.search is not None)
+        search.stop()
+        await until(lambda: not search.desk.jobs.busy)
+        assert "gap" in search.status.object
+
+    played(script, k=10, lambda2=0.5, M=2.0)
+
+
 def test_the_tree_grows_while_it_runs():
     counts = []
 

@@ -29,6 +29,7 @@ LIVE = (
     "gap", "time_limit", "max_nodes", "restart", "momentum", "node_tol", "node_max_iter", "tol",
     "max_iter", "seed",
 )  # fmt: skip
+READY = "Ready. A search can be stopped at any time and goes on from there."
 DRAW_S = 0.15  # least time between two drawings of a growing tree
 
 
@@ -39,6 +40,7 @@ class SearchBench:
         self.parameters = parameters
         self.search: Search | None = None
         self._due = 0.0
+        self._forgotten = False  # what still runs has been reset: none of it is wanted
         self.status = status_line()
         self.run_button = button("Run the search", self.start, 130, color="primary")
         self.stop_button = button("Stop", self.stop, 70, disabled=True)
@@ -62,15 +64,17 @@ class SearchBench:
 
     def reset(self) -> None:
         """Forget the tree."""
+        self._forgotten = self.desk.jobs.busy
         self.desk.stop()
         self.search = None
         self.run_button.label = "Run the search"
         self.tree.show(_no_tree(), 0.0, 1.0)
         self.bounds.html = self.coefficients.html = self.node.html = ""
-        self.status.object = "Ready. A search can be stopped at any time and goes on from there."
+        self.status.object = READY
 
     def start(self) -> None:
         """Run the search, or go on with it."""
+        self._forgotten = False
         self.desk.start(self._steps, self._take)
 
     def stop(self) -> None:
@@ -95,6 +99,8 @@ class SearchBench:
             return (yield from search.steps())
 
     def _take(self, data: Search | Result) -> None:
+        if self._forgotten:
+            return
         self.search = data.search if isinstance(data, Result) else data
         started = time.monotonic()
         if started > self._due:
@@ -103,6 +109,9 @@ class SearchBench:
             self._due = started + max(DRAW_S, 5 * took)  # a large tree takes a while to gather
 
     def _ended(self, how: str) -> None:
+        if self._forgotten:
+            self._forgotten, self.status.object = False, READY
+            return
         if self.search is None:
             self.status.object = "Stopped before there was anything to show."
             return
