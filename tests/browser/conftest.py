@@ -189,8 +189,13 @@ def run_in_lab(page, lab, tmp_path) -> Callable:
         page.goto(lab(tmp_path).format(path.name))
         page.locator(".jp-Notebook .jp-CodeCell").first.wait_for(timeout=180_000)
         page.get_by_text("Python 3", exact=False).first.wait_for(timeout=180_000)
-        page.get_by_role("menuitem", name="Run").click()
-        page.get_by_role("menuitem", name="Run All Cells", exact=True).click()
+        prompt = page.locator(".jp-Notebook .jp-CodeCell .jp-InputPrompt").first
+        end = time.monotonic() + 180
+        while prompt.inner_text().strip() == "[ ]:":  # too early, the menu does nothing
+            assert time.monotonic() < end, "JupyterLab does not run the cells"
+            page.get_by_role("menuitem", name="Run").click()
+            page.get_by_role("menuitem", name="Run All Cells", exact=True).click()
+            page.wait_for_timeout(2_000)
         return page
 
     return run
