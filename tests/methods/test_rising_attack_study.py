@@ -379,6 +379,7 @@ def test_zero_means_all_or_none_for_the_attack():
     ("values", "words"),
     [
         ({"K_list": [1, 10]}, "K_list holds 10, too long for data = 'digits' with 10 classes"),
+        ({"K_list": [1, 94]}, "a list of integers from 1 to 93"),
         ({"K": 10}, "K = 10 is too long for data = 'digits' with 10 classes: allowed are 1 to 9"),
         ({"targets": [1, 1, 2, 3, 4]}, "repeats a class"),
         ({"targets": [1, 12, 2, 3, 4]}, "targets holds 12, but data = 'digits' with 10 classes"),

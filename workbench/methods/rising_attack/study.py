@@ -42,7 +42,7 @@ class Parameters(BaseParameters):
         doc="Networks attacked, each trained from its own seed")
     images = Integer(8, bounds=(1, 200), softbounds=(1, 32), unit="images", group="Data",
         doc="Images attacked, read correctly by all networks")
-    K_list = Integers([1, 5, 10, 20, 30], group="Data",
+    K_list = Integers([1, 5, 10, 20, 30], each=(1, 93), group="Data",
         doc="Lengths K of the orders compared")
     targets = Integers([], each=(0, 93), empty=True, group="Data",
         doc="Ordered target classes, first wanted first, [] draws them at random")
