@@ -1,9 +1,8 @@
 """Runs a notebook in a kernel of its own through papermill, with progress and a deadline.
 
-A papermill engine: the kernel talks over private IPC sockets (no port races between parallel
-runs), progress that a cell displays is passed on while it runs, and the whole run has one
-deadline and can be cancelled from another thread. Whatever happens, the kernel is gone when
-`execute` returns or raises.
+The kernel talks over private IPC sockets (no port races between parallel runs), starts while
+papermill is still being imported, and can be killed from another thread in the middle of a cell.
+Whatever happens, it is gone when `started` ends.
 """
 
 from __future__ import annotations
@@ -17,105 +16,71 @@ import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from subprocess import DEVNULL
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from workbench import _fast_import  # noqa: F401  isort: skip
-from jupyter_client.manager import AsyncKernelManager
-from papermill.clientwrap import PapermillNotebookClient
-from papermill.engines import NBClientEngine, papermill_engines
-from papermill.execute import execute_notebook
-from papermill.iorw import write_ipynb
+from workbench.steps import Cancelled, Step, termination_as_interrupt
 
-from workbench.steps import PROGRESS_MIME, Cancelled, Step, termination_as_interrupt
+if TYPE_CHECKING:
+    from jupyter_client.manager import AsyncKernelManager
 
 # Imports make a million objects that stay: looking for garbage among them takes seconds.
 RARE_COLLECTION = "import gc; gc.set_threshold(50_000, 20, 100)"
-MEASURE_TAG, MEASURE_WEIGHT = "measure", 15.0  # the cell that runs the study, in ordinary cells
+ARGUMENTS = [f"--IPKernelApp.exec_lines={RARE_COLLECTION}", "--HistoryManager.hist_file=:memory:"]
 
 
-class _Client(PapermillNotebookClient):
-    on_step: Callable[[Step], None] | None = None
-    done = weight = total = 0.0
+@contextlib.contextmanager
+def started(environment: dict[str, str] | None = None) -> Iterator[AsyncKernelManager]:
+    """A kernel for one run, which may still be starting; it is killed at the end.
 
-    def process_message(self, msg: dict[str, Any], cell: Any, cell_index: int) -> Any:
-        note = msg["content"].get("data", {}).get(PROGRESS_MIME) if "content" in msg else None
-        if note and self.on_step:
-            title = f"{note['title']}: {note['message']}" if note["message"] else note["title"]
-            self.on_step(Step((self.done + self.weight * note["done"]) / self.total, title))
-        return super().process_message(msg, cell, cell_index)
+    environment: its variables, on top of those of this process.
+    """
+    from jupyter_client.manager import AsyncKernelManager
+    from jupyter_core.utils import run_sync
 
-    def execute_cell(self, cell: Any, cell_index: int, *args: Any, **options: Any) -> Any:
-        self.weight = _weight(cell)
-        if self.on_step:
-            count = f"cell {cell_index + 1} of {len(self.nb.cells)}"
-            self.on_step(Step(self.done / self.total, count))
-        result = super().execute_cell(cell, cell_index, *args, **options)
-        self.done += self.weight
-        return result
-
-
-class _Engine(NBClientEngine):
-    @classmethod
-    def execute_managed_notebook(
-        cls, nb_man: Any, kernel_name: str, start_timeout: float = 60, **options: Any
-    ) -> Any:
-        deadline = options["deadline"]
-
-        def remaining(_cell: Any) -> float | None:
-            return max(1.0, deadline - time.monotonic()) if deadline else None
-
-        with tempfile.TemporaryDirectory(prefix="wb-") as folder:
-            manager = AsyncKernelManager(kernel_name=kernel_name)
-            if os.name == "posix":
-                manager.transport = "ipc"
-                manager.connection_file = str(Path(folder) / "kernel.json")
-            client = _Client(
-                nb_man,
-                kernel_name=kernel_name,
-                startup_timeout=start_timeout,
-                timeout_func=remaining,
-                interrupt_on_timeout=False,
-                shutdown_kernel="immediate",  # all its messages are in: no reason to wait
-                extra_arguments=[f"--IPKernelApp.exec_lines={RARE_COLLECTION}"],
-            )
-            client.km = manager  # set afterwards, so that the client shuts it down as its own
-            client.on_step = options["on_step"]
-            client.total = sum(_weight(cell) for cell in nb_man.nb.cells)
+    with termination_as_interrupt(), tempfile.TemporaryDirectory(prefix="wb-") as folder:
+        kernel = AsyncKernelManager(kernel_name="python3")
+        if os.name == "posix":
+            kernel.transport = "ipc"
+            kernel.connection_file = str(Path(folder) / "kernel.json")
+        try:
             # What the kernel process itself prints (not its cells) is noise in a terminal.
-            environment = {**os.environ, **options["environment"]}
-            try:
-                with _killed_on_request(manager, options["cancelled"]):
-                    return client.execute(env=environment, stdout=DEVNULL, stderr=DEVNULL)
-            except Exception:  # a dead kernel or a passed deadline: keep what has run
-                write_ipynb(nb_man.nb, options["output"])
-                raise
-
-
-papermill_engines.register("workbench", _Engine)
+            run_sync(kernel.start_kernel)(
+                extra_arguments=ARGUMENTS,
+                env={**os.environ, **(environment or {})},
+                stdout=DEVNULL,
+                stderr=DEVNULL,
+            )
+            yield kernel
+        finally:
+            if kernel.has_kernel:
+                run_sync(kernel.shutdown_kernel)(now=True)
 
 
 def execute(
     notebook: Path,
     output: Path,
     parameters: dict[str, Any],
+    kernel: AsyncKernelManager,
     *,
     timeout_s: float | None = None,
     on_step: Callable[[Step], None] | None = None,
-    environment: dict[str, str] | None = None,
     cancelled: Callable[[], bool] | None = None,
 ) -> None:
-    """Run `notebook` with `parameters` and write the executed copy to `output`.
+    """Run `notebook` with `parameters` in `kernel` and write the executed copy to `output`.
 
     Raises what papermill raises: PapermillExecutionError for a failing cell, and nbclient's
     CellTimeoutError and DeadKernelError. The copy is written in those cases too. `cancelled` is
     asked twice a second; when it answers True the kernel is killed and `Cancelled` is raised.
     """
-    with termination_as_interrupt(), _as_cancelled(cancelled):
+    from workbench import engine  # registers itself with papermill  # isort: skip
+    from papermill.execute import execute_notebook
+
+    with _as_cancelled(cancelled), _killed_on_request(kernel, cancelled):
         execute_notebook(
             str(notebook),
             str(output),
             parameters=parameters,
-            engine_name="workbench",
+            engine_name=engine.NAME,
             kernel_name="python3",
             progress_bar=False,
             # Saving after each cell would write the charts' scripts, 7 MB, forty times.
@@ -123,15 +88,8 @@ def execute(
             output=str(output),
             deadline=time.monotonic() + timeout_s if timeout_s else None,
             on_step=on_step,
-            environment=environment or {},
-            cancelled=cancelled,
+            kernel=kernel,
         )
-
-
-def _weight(cell: Any) -> float:
-    if cell.cell_type != "code":
-        return 0.01
-    return MEASURE_WEIGHT if MEASURE_TAG in cell.metadata.get("tags", []) else 1.0
 
 
 @contextlib.contextmanager

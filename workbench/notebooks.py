@@ -105,7 +105,8 @@ def store_outputs(slug: str) -> None:
     parameters = catalog.load(slug).Parameters.preset("quick").to_papermill()
     with tempfile.TemporaryDirectory() as folder:
         executed = Path(folder) / path.name
-        kernels.execute(path, executed, parameters)
+        with kernels.started() as kernel:
+            kernels.execute(path, executed, parameters, kernel)
         outputs = {cell["id"]: cell.get("outputs", []) for cell in read(executed)["cells"]}
     notebook = read(path)
     for cell in notebook["cells"]:

@@ -116,25 +116,30 @@ def _execute(
     kept: Path,
     *,
     timeout_s: float | None,
+    environment: dict[str, str],
     **options: Any,
 ) -> None:
-    from workbench import kernels  # isort: skip  (first: it makes the imports below fast)
-    from nbclient.exceptions import CellTimeoutError, DeadKernelError
-    from papermill.exceptions import PapermillExecutionError
-
-    # What renders the page takes seconds to import: on the second core, while the kernel works.
-    # A stopped run does not wait for it.
-    threading.Thread(target=_warm_exporter, daemon=True).start()
+    from workbench import kernels
 
     try:
-        kernels.execute(
-            method.notebook,
-            target,
-            parameters.to_papermill(),
-            timeout_s=timeout_s,
-            **options,
-        )
-    except (PapermillExecutionError, CellTimeoutError, DeadKernelError) as error:
+        with kernels.started(environment) as kernel:
+            # What renders the page takes seconds to import: on the second core, while the kernel
+            # works. A stopped run does not wait for it.
+            threading.Thread(target=_warm_exporter, daemon=True).start()
+            kernels.execute(
+                method.notebook,
+                target,
+                parameters.to_papermill(),
+                kernel,
+                timeout_s=timeout_s,
+                **options,
+            )
+    except Exception as error:
+        from nbclient.exceptions import CellTimeoutError, DeadKernelError
+        from papermill.exceptions import PapermillExecutionError
+
+        if not isinstance(error, PapermillExecutionError | CellTimeoutError | DeadKernelError):
+            raise
         if target.exists():
             os.replace(target, kept)
         kind, line = ReportFailed, ""
@@ -237,6 +242,7 @@ def _exporter(show_code: bool = False) -> Any:
 
 def _warm_exporter() -> None:
     """Render a few words, so that libraries are imported and their expressions compiled."""
+    from workbench import _fast_import  # noqa: F401  isort: skip
     from nbformat import v4
 
     words = v4.new_markdown_cell("# *a* [b](c) $d$\n\n- `e`\n\n| f |\n|---|\n| g |")
