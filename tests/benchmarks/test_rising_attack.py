@@ -121,11 +121,11 @@ def test_fewer_rivals_cost_less(glyphs):
         run = lambda n=rivals: attack(model, x, targets, iters=5, rivals=n)  # noqa: E731
         _, cost[rivals] = processor_seconds(run, 3)
     print(f"Glyph-94, 5 iterations: all rivals {cost[None]:.2f} s, 40 rivals {cost[40]:.2f} s")
-    assert cost[40] < 0.95 * cost[None]
+    assert cost[40] < 0.85 * cost[None]
 
 
 @pytest.mark.slow
-def test_fifty_times_as_fast_as_carlini_and_wagner_at_no_larger_norm(digits):
+def test_fifty_times_as_fast_as_carlini_and_wagner_at_a_norm_within_2_percent(digits):
     foolbox = pytest.importorskip("foolbox")
     model, x, labels = digits
     targets = random_targets(labels, 1, 10)
@@ -141,5 +141,5 @@ def test_fifty_times_as_fast_as_carlini_and_wagner_at_no_larger_norm(digits):
     print(f"l2 {ours.l2.mean():.3f} in {seconds:.2f} s; C&W {norm:.3f} in {theirs:.1f} s: "
           f"{theirs / seconds:.0f} times as fast")  # fmt: skip
     assert theirs >= 50 * seconds
-    assert ours.l2.mean() <= 1.02 * norm
+    assert ours.l2.mean() <= 1.02 * norm  # the target is 1, measured is 1.002
     assert torch.equal(model(x + ours.delta).argmax(1), targets[:, 0])
