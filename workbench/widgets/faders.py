@@ -14,12 +14,15 @@ import numpy as np
 import param
 from panel.custom import AnyWidgetComponent
 
+NEEDED, OPTIONAL = ("values", "lows", "highs"), ("steps", "marks", "pictures", "notes")
+
 
 class Faders(AnyWidgetComponent):
     """Sliders from `lows` to `highs`; those lists, `values` and `names` have one entry for each.
 
-    steps: 1 for whole numbers, 0 or missing moves finely. marks: values shown by a mark, None or
-    missing for none. Set several of these at once with `set`.
+    The other lists have one for each, or are empty. steps: 1 for whole numbers, 0 moves finely.
+    marks: values shown by a mark, None for none. Set several of these at once with `set`;
+    ValueError when the lists have unequal lengths.
     """
 
     _esm = "faders.js"
@@ -50,9 +53,13 @@ class Faders(AnyWidgetComponent):
 
     def _check(self, settings: dict[str, Any]) -> None:
         n = len(settings.get("names", self.names))
-        for name in ("values", "lows", "highs"):
-            if (found := len(settings.get(name, getattr(self, name)))) != n:
-                raise ValueError(f"{name} has {found} entries: there are {n} names")
+        for name in (*NEEDED, *OPTIONAL):
+            found = len(settings.get(name, getattr(self, name)))
+            if found != n and (found or name in NEEDED):
+                allowed = n if name in NEEDED else f"{n} or none"
+                raise ValueError(
+                    f"{name} has {found} entries: there are {n} names, allowed are {allowed}"
+                )
 
 
 class Sliders(Faders):
