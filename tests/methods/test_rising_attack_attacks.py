@@ -79,16 +79,38 @@ def test_one_step_is_the_optimum_of_a_linear_model_and_more_change_nothing(K):
     many = attack(model, x, targets, iters=8, early_stop=False)
     assert one.success.all()
     torch.testing.assert_close(many.delta, one.delta, rtol=0, atol=1e-10)
-    for i in range(len(x)):  # independent: SLSQP on the full problem, with its box
-        A = rank_matrix(targets[i].tolist(), 6)
-        flat = x[i].numpy().ravel()
-        reference = minimize(
-            lambda d: d @ d / 2, np.zeros(40), jac=lambda d: d, method="SLSQP",
-            bounds=Bounds(-flat, 1 - flat), options={"ftol": 1e-14},
-            constraints={"type": "ineq", "jac": lambda d, A=A: A @ W,
-                         "fun": lambda d, A=A, flat=flat: A @ (W @ (flat + d) + b) - 0.05},
-        )  # fmt: skip
-        assert one.l2[i] == pytest.approx(np.linalg.norm(reference.x), abs=1e-6)
+    assert (one.trace["free_pixels"][1] == 40).all()  # images in .4 to .6 are far from the box
+    for i in range(len(x)):
+        assert one.l2[i] == pytest.approx(optimum(W, b, x[i], targets[i]), abs=1e-6)
+
+
+def optimum(W, b, image, order, margin: float = 0.05) -> float:
+    """The norm by SLSQP on the full problem, with its box: independent of the program."""
+    A, flat = rank_matrix(order.tolist(), len(W)), image.numpy().ravel()
+    found = minimize(
+        lambda d: d @ d / 2, np.zeros(len(flat)), jac=lambda d: d, method="SLSQP",
+        bounds=Bounds(-flat, 1 - flat), options={"ftol": 1e-14, "maxiter": 500},
+        constraints={"type": "ineq", "jac": lambda d: A @ W,
+                     "fun": lambda d: A @ (W @ (flat + d) + b) - margin},
+    )  # fmt: skip
+    assert (A @ (W @ (flat + found.x) + b) - margin).min() > -1e-7
+    return float(np.linalg.norm(found.x))
+
+
+@pytest.mark.parametrize("K", [1, 2, 5])
+def test_one_step_meets_the_box_of_images_that_are_almost_black_and_white(K):
+    W, b, x = random_linear(0)
+    x = torch.where(x < 0.5, 0.1 * (x - 0.4), 1 - 0.1 * (0.6 - x))  # 0 to .01 and .99 to 1
+    model = linear(W, b)
+    targets = targets_for(model, x, K)
+    one = attack(model, x, targets, iters=1)
+    many = attack(model, x, targets, iters=8, early_stop=False)
+    assert one.success.all()
+    assert (one.trace["free_pixels"][1] < 40).all()
+    assert (x + one.delta).min() >= 0 and (x + one.delta).max() <= 1
+    torch.testing.assert_close(many.delta, one.delta, rtol=0, atol=1e-10)
+    for i in range(len(x)):  # pixels are never freed again: at most 1.2 % above the optimum
+        assert -1e-6 < one.l2[i] / optimum(W, b, x[i], targets[i]) - 1 < 0.012
 
 
 @settings(max_examples=25)
@@ -430,7 +452,10 @@ def test_targets_may_hold_the_label_only_with_the_flag():
     with pytest.raises(ValueError, match="the label of that image; choose others, or pass allow"):
         attack(model, x, targets, labels=label)
     assert attack(model, x, targets, allow_label=True).success.any()
-    assert attack(model, x, targets, labels=(label + 2) % 6, iters=1)
+    # Judged by the labels given, the model's prediction is an ordinary target.
+    judged = attack(model, x, targets, labels=(label + 2) % 6, iters=3)
+    allowed = attack(model, x, targets, allow_label=True, iters=3)
+    assert torch.equal(judged.delta, allowed.delta)
 
 
 @pytest.mark.parametrize("layer", [nn.BatchNorm2d(1), nn.Dropout(0.5)])
@@ -506,7 +531,7 @@ class Returns(nn.Module):
         (lambda x: x[0], r"must return logits \(4, classes\), got \(36,\)"),
         (lambda x: (x[:, :5],), "must return logits .* got tuple"),
         (lambda x: x[:, :5].round().long(), "returns torch.int64"),
-        (lambda x: x[:, :5].detach(), "zero Jacobian: .* do not depend on image 0"),
+        (lambda x: x[:, :5].detach(), "zero Jacobian: .* do not depend on images 0, 2"),
         (lambda x: torch.round(9 * x[:, :5]), "zero Jacobian"),
     ],
 )
@@ -520,6 +545,42 @@ def test_a_margin_out_of_reach_gets_a_warning():
     x = small_images()
     with pytest.warns(UserWarning, match="margin = 4 logits was not reached on any image"):
         attack(model, x, targets_for(model, x, 1), margin=4.0, iters=5)
+
+
+def test_a_margin_out_of_reach_is_said_of_small_ones_too_and_only_where_the_order_is_reached():
+    model, x = nn.Sequential(convolutional(), Squash()).eval(), small_images()
+    targets = targets_for(model, x, 1)
+    with pytest.warns(UserWarning, match=r"margin = 0.05 logits .* \(4 of 4 reached the order"):
+        attack(model, x, targets, iters=5)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        attack(model, x, targets, iters=5, margin=1e-5)
+        assert not attack(impossible(), torch.full((1, 1, 2, 2), 0.5), [[2]], iters=3).success[0]
+
+
+class Squash(nn.Module):
+    """Logits within .01 of each other, so that no margin of .05 can be had."""
+
+    def forward(self, logits):
+        return 0.005 * torch.tanh(logits)
+
+
+def test_an_image_without_a_gradient_fails_alone_and_is_named():
+    seeing = linear(np.eye(3, 4))
+
+    class Blind(nn.Module):  # images with a dark corner are all the same to it
+        def forward(self, x):
+            return seeing(x) * (x.flatten(1)[:, 3:] > 0.5)
+
+    x = torch.tensor([[0.9, 0.5, 0.2, 0.9], [0.9, 0.5, 0.2, 0.1]]).double().view(2, 1, 2, 2)
+    with pytest.warns(UserWarning, match="do not depend on image 1 .*; counted as failed"):
+        result = attack(Blind().eval(), x, [[1], [1]], iters=10, allow_label=True)
+    assert result.success.tolist() == [True, False] and not result.delta[1].any()
+    assert not result.trace["alpha"][:, 1].any()
+    alone = attack(Blind().eval(), x[:1], [[1]], iters=10)
+    torch.testing.assert_close(result.delta[:1], alone.delta)
+    with pytest.raises(ValueError, match="do not depend on images 0, 1 "):
+        attack(Blind().eval(), x[[1, 1]], [[1], [1]], iters=10, allow_label=True)
 
 
 def test_a_jacobian_beyond_memory_suggests_rivals_and_chunk(monkeypatch):

@@ -132,7 +132,7 @@ def test_what_a_baseline_returns_is_in_the_box_and_reaches_the_order(bench, meth
     )
     assert [s.iteration for s in snapshots] == list(range(61))
     assert success.any()
-    assert (x + delta).min() >= 0 and (x + delta).max() <= 1 + 1e-6
+    assert (x + delta).min() >= 0 and (x + delta).max() <= 1
     with torch.no_grad():
         assert torch.equal(achieved(model(x + delta), targets), success)
     assert (delta[~success] == 0).all()
@@ -165,6 +165,38 @@ def test_images_do_not_influence_each_other(bench):
     assert found[0] and torch.allclose(together[:1], alone, atol=1e-4)
 
 
+@pytest.mark.parametrize("method", ["quad", "cw", "ad"])
+def test_chunks_change_nothing_but_how_many_images_pass_at_once(bench, method):
+    model, x, labels = bench
+    targets = random_targets(labels, 2, 10)
+    sizes = []
+    hook = model.head.register_forward_pre_hook(lambda _, args: sizes.append(len(args[0])))
+    try:
+        few, whole = (
+            attack(model, x, targets, method, iters=12, lr=0.05, chunk=chunk) for chunk in (3, 99)
+        )
+        assert set(sizes) == {2, 3, 8}
+    finally:
+        hook.remove()
+    assert whole.success.any() and np.array_equal(few.success, whole.success)
+    assert torch.allclose(few.delta, whole.delta, atol=1e-4)
+
+
+@pytest.mark.parametrize(("method", "demanded"), [("quad", 0.2), ("cw", 0.0), ("ad", 0.0)])
+def test_only_quadattack_demands_a_margin(bench, method, demanded):
+    model, x, labels = bench
+    targets = random_targets(labels, 2, 10)
+    snapshots, *_ = finish(baseline_steps(model, x, targets, method, iters=40, lr=0.05))
+    reached = [s for s in snapshots if s.success.any()]
+    assert reached
+    for s in reached:
+        for image, row in enumerate(targets.tolist()):
+            found = rank_matrix(row, 10) @ s.logits[image].double().numpy()
+            missing = np.maximum(demanded - found, 0).sum()
+            assert float(s.violation[image].sum()) == pytest.approx(missing, abs=1e-4)
+        assert demanded or not s.violation[s.success].any()
+
+
 def test_an_image_that_obeys_the_order_costs_nothing(bench):
     model, x, _ = bench
     with torch.no_grad():
@@ -190,18 +222,18 @@ def test_bisection_never_loses_and_numbers_its_steps_through(bench):
 
 
 def test_norms_are_those_of_the_prototype(bench):
-    # Prototype, digits, three networks: QuadAttacK 60 at K = 5 reaches 79-100 % (tuned) with l2
-    # 2.3-2.6; SQP 1.56-1.82 (bounds are generous: eight images, other networks).
+    # Prototype, 24 digits, three networks, K = 5: QuadAttacK 60 reaches 79-100 % (tuned) with l2
+    # 2.3-2.6, the SQP has 1.56-1.82; here eight images. Its ratio was at most .85 up to K = 5.
     model, x, labels = bench
-    for K, low, high in [(1, 0.5, 1.5), (5, 1.2, 3.2)]:
+    for K in (1, 5):
         targets = random_targets(labels, K, 10)
         quad = attack(model, x, targets, "quad", lr=0.05)
-        assert quad.asr >= 0.6
-        assert low < quad.l2[quad.success].mean() < high
         sqp = attack(model, x, targets, iters=20)
+        assert quad.asr >= 0.79 and sqp.asr >= 0.79
         both = quad.success & sqp.success
-        assert both.sum() >= 4
-        assert sqp.l2[both].mean() < quad.l2[both].mean()
+        assert sqp.l2[both].mean() <= 0.85 * quad.l2[both].mean()
+    assert 2.3 <= quad.l2[quad.success].mean() <= 2.6
+    assert 1.56 <= sqp.l2[sqp.success].mean() <= 1.82
 
 
 def test_double_precision_and_weights_that_require_gradients_work(bench):
@@ -242,6 +274,7 @@ def test_a_missing_linear_head_is_named(bench, method):
         ({"coef": -1.0}, "coef = -1"),
         ({"search_steps": 0}, "search_steps = 0"),
         ({"margin": -0.1}, "margin = -0.1"),
+        ({"chunk": 0}, "chunk = 0"),
         ({"seed": -1}, "seed = -1"),
     ],
 )

@@ -24,6 +24,7 @@ from workbench.numerics.optimizers import Adam
 from workbench.steps import Step, Steps, part, run
 
 from ._checks import number, whole
+from .jacobian import forward
 from .least_distance import least_distance, least_squares, left_vectors
 from .ranking import achieved, gaps, non_targets, row_classes
 from .records import AttackResult, Snapshot
@@ -153,10 +154,16 @@ def make_loss(model: nn.Module, targets: Tensor, method: str, margin: float) -> 
     return lambda logits, phi: (phi - goal(logits.detach(), phi.detach())).square().sum(1)
 
 
+def fits(model: nn.Module, method: str) -> bool:
+    """Whether the model has what the method needs: for "quad" and "ad" features, a linear head."""
+    linear = isinstance(getattr(model, "head", None), nn.Linear)
+    return method not in ("quad", "ad") or (linear and callable(getattr(model, "feats", None)))
+
+
 def linear_head(model: nn.Module, method: str) -> nn.Linear:
     """The model's `head`, which must be linear and come with `feats(x)`."""
     head = getattr(model, "head", None)
-    if not isinstance(head, nn.Linear) or not callable(getattr(model, "feats", None)):
+    if not fits(model, method):
         found = "no head" if head is None else f"a head of type {type(head).__name__}"
         raise ValueError(
             f"method = {method!r} needs a model with `feats(x)` and a linear `head` "
@@ -174,6 +181,7 @@ def check_options(
     coef: float,
     search_steps: int,
     margin: float,
+    chunk: int,
     seed: int,
 ) -> None:
     """Raise ValueError or TypeError in one line for arguments of `baseline_steps` it cannot use."""
@@ -183,6 +191,7 @@ def check_options(
     number("lr", lr, 0, above=True)
     number("coef", coef, 0, above=True)
     number("margin", margin, 0)
+    whole("chunk", chunk, 1)
     whole("seed", seed, 0)
     if method != "cw":
         linear_head(model, method)
@@ -199,6 +208,7 @@ def baseline_steps(
     coef: float = 20.0,
     search_steps: int = 1,
     margin: float = 0.2,
+    chunk: int = 256,
     seed: int = 0,
 ) -> Generator[Snapshot, None, tuple[Tensor, Tensor]]:
     """Attack all images at once; yields a `Snapshot` an iteration, returns (best delta, success).
@@ -206,19 +216,21 @@ def baseline_steps(
     model: as for `attack`. x (B, C, H, W) in [0, 1], targets (B, K). method: "quad", "cw" or "ad".
     lr: of AdamW. coef: twice the weight c of the loss at the start; with search_steps > 1 rounds, c
     is bisected: success lowers the upper end, failure raises the lower. margin: in logits, for the
-    target features of "quad". seed: start noise. Failures return zeros.
+    target features of "quad". chunk: images of a forward and backward pass. seed: start noise.
+    Failures return zeros.
     """
-    check_options(model, method, iters, lr, coef, search_steps, margin, seed)
-    loss_of = make_loss(model, targets, method, margin)
+    check_options(model, method, iters, lr, coef, search_steps, margin, chunk, seed)
+    pieces = [slice(begin, begin + chunk) for begin in range(0, len(x), chunk)]
+    losses = [make_loss(model, targets[piece], method, margin) for piece in pieces]
     feats = model.feats if method != "cw" else None
+    demanded = margin if method == "quad" else 0.0
     rows = None
     generator = torch.Generator().manual_seed(seed)
     n = len(x)
     per_image = (-1, *[1] * (x.ndim - 1))
     best, best_norm = torch.zeros_like(x), x.new_full((n,), torch.inf)
     lower, upper = x.new_zeros(n), x.new_full((n,), coef)
-    with torch.no_grad():
-        best_norm[achieved(model(x), targets)] = 0.0  # nothing to do
+    best_norm[achieved(forward(model, x, chunk), targets)] = 0.0  # nothing to do
     for search in range(search_steps):
         weight = (lower + upper) / 2
         start = weight.clone()
@@ -228,13 +240,18 @@ def baseline_steps(
         p = ((x + START_NOISE * noise).clamp(0, 1) - x).requires_grad_()
         optimizer = Adam([p], lr, weight_decay=WEIGHT_DECAY)
         for i in range(iters + 1):
-            with torch.enable_grad():
-                phi = feats(x + p) if feats else None
-                logits = model(x + p) if phi is None else model.head(phi)
-                # Weights of the user's model may require gradients: only p gets one.
-                value = (weight * loss_of(logits, phi)).sum() + p.square().sum()
-                (p.grad,) = torch.autograd.grad(value, [p])
-            logits, delta = logits.detach(), p.detach().clone()
+            answers, gradients = [], []
+            for piece, loss_of in zip(pieces, losses, strict=True):
+                with torch.enable_grad():
+                    moved = p.detach()[piece].requires_grad_()
+                    phi = feats(x[piece] + moved) if feats else None
+                    logits = model(x[piece] + moved) if phi is None else model.head(phi)
+                    # Weights of the user's model may require gradients: only p gets one.
+                    value = (weight[piece] * loss_of(logits, phi)).sum() + moved.square().sum()
+                    gradients += torch.autograd.grad(value, [moved])
+                answers.append(logits.detach())
+            p.grad = torch.cat(gradients)
+            logits, delta = torch.cat(answers), p.detach().clone()
             norm = delta.flatten(1).norm(dim=1)
             success = achieved(logits, targets)
             improved = success & (norm <= round_norm)
@@ -246,7 +263,7 @@ def baseline_steps(
             best_norm = torch.where(better, norm, best_norm)
             if rows is None:
                 rows = row_classes(targets, non_targets(targets, logits.shape[1]))
-            violation = (margin - gaps(logits, *rows)).clamp(min=0)
+            violation = (demanded - gaps(logits, *rows)).clamp(min=0)
             yield Snapshot(
                 search * iters + i, delta, logits, violation, norm, success, best, best_norm
             )

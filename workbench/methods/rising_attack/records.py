@@ -19,9 +19,10 @@ class Snapshot:
     """Where an attack on B images stands after an iteration; nothing in it changes later.
 
     iteration: 0 for the start. delta (B, C, H, W): present perturbation. logits (B, classes) at it.
-    violation (B, rows): (margin - A_T f)_+ for each inequality. norm (B,): l2 norm of delta.
-    success (B,): whether delta reaches the order, judged without margin. best_delta (B, C, H, W)
-    and best_norm (B,): the smallest successful perturbation so far; zeros and inf without one.
+    violation (B, rows): (margin - A_T f)_+ for each inequality, where CW^K and AD demand no margin.
+    norm (B,): l2 norm of delta. success (B,): whether delta reaches the order, judged without
+    margin. best_delta (B, C, H, W) and best_norm (B,): the smallest successful perturbation so far;
+    zeros and inf without one.
     Only the SQP knows: alpha (B,) the fraction of the step that led here (0 at the start and for
     images that are finished), free_pixels (B,) entries not fixed at a bound, active_rows (B,)
     inequalities with a positive multiplier.

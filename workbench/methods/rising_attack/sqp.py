@@ -9,6 +9,7 @@ of a batch share the Jacobian and the line search; only the small program is sol
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Generator, Iterator, Sequence
 from dataclasses import dataclass
 
@@ -80,7 +81,9 @@ def rising_steps(
 ) -> Generator[Snapshot, None, tuple[Tensor, Tensor]]:
     """Attack checked images x (B, C, H, W) with checked targets (B, K): a `Snapshot` an iteration.
 
-    Returns the best delta (B, C, H, W), zeros where none reaches the order, and success (B,).
+    Returns the best delta (B, C, H, W), zeros where none reaches the order, and success (B,). An
+    image on which the logits do not depend ends as a failure, with a warning that names it;
+    ValueError when that leaves none to attack.
     """
     margin, chunk = options.margin, options.chunk
     alphas = options.alphas if options.line_search else (1.0,)
@@ -116,19 +119,17 @@ def rising_steps(
 
         moving = running.nonzero()[:, 0]
         start, here = delta[moving], x[moving]
-        goals, multipliers = [], []
+        goals, multipliers, dead = [], [], []
         free_pixels, active_rows = free_pixels.clone(), active_rows.clone()
         solutions = linear_programs(model, here, start, logits[moving], targets[moving], options)
         for image, solution in zip(moving.tolist(), solutions, strict=True):
             if iteration == 0 and not solution.singular_values.any() and solution.free.all():
-                raise ValueError(
-                    f"zero Jacobian: the model's logits do not depend on image {image} (a model "
-                    "that rounds, thresholds or saturates has no gradient to attack with)"
-                )
+                dead.append(image)
             goals.append(solution.delta)
             multipliers.append(solution.lam.max())
             free_pixels[image] = int(solution.free.sum())
             active_rows[image] = int(solution.active.sum())
+        _tell_dead(dead, len(moving))
         goal = torch.tensor(np.array(goals), dtype=x.dtype, device=x.device).view_as(here)
         multiplier = torch.tensor(multipliers, dtype=x.dtype, device=x.device)
         step = goal - start
@@ -148,7 +149,8 @@ def rising_steps(
         score = torch.where(torch.isfinite(answers).all(2), score, torch.inf)
         lowest, choice_ = score.min(0)
         each = torch.arange(len(moving), device=x.device)
-        usable = torch.isfinite(lowest)  # logits that overflow everywhere end an image where it is
+        # A zero Jacobian, or logits that overflow everywhere, end an image where it is.
+        usable = torch.isfinite(lowest) & ~torch.isin(moving, moving.new_tensor(dead))
         running[moving[~usable]] = False
         moved, chosen = moving[usable], choice_[usable]
         new = tried[chosen, each[usable]]
@@ -195,6 +197,20 @@ def linear_programs(
             yield boxed_least_distance(
                 matrix, h, lo, hi, options.rank, options.directions, options.seed
             )
+
+
+def _tell_dead(dead: list[int], n_attacked: int) -> None:
+    """Name the images without a gradient; ValueError when no other is attacked."""
+    if not dead:
+        return
+    names = ", ".join(map(str, dead[:8])) + (", ..." if len(dead) > 8 else "")
+    message = (
+        f"zero Jacobian: the model's logits do not depend on image{'s' * (len(dead) > 1)} {names} "
+        "(a model that rounds, thresholds or saturates has no gradient to attack with)"
+    )
+    if len(dead) == n_attacked:
+        raise ValueError(message)
+    warnings.warn(f"{message}; counted as failed", stacklevel=3)
 
 
 def _per_image(values: Tensor, x: Tensor) -> Tensor:

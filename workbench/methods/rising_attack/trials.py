@@ -93,7 +93,7 @@ def subject_steps(data: str, seed: int = 0) -> Steps[Subject]:
             0.97, "loading what an attack needs"
         )  # the first vmap of vjp imports for seconds
         other = (labels[chosen[:1]] + 1) % len(module.CLASS_NAMES)
-        attack(model, images[chosen[:1]], other[:, None], iters=1)
+        attack(model, images[chosen[:1]], other[:, None], iters=1, margin=0)
         _SUBJECTS[data, seed] = Subject(
             data, model, images[chosen], labels[chosen], module.CLASS_NAMES
         )
