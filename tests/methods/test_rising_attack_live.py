@@ -1,14 +1,18 @@
 """The live attack bench, its mixer and its polytope: without a browser, on real digits."""
 
 import asyncio
+import copy
 import time
+from dataclasses import replace
 
 import numpy as np
 import pytest
 import torch
+from torch.overrides import TorchFunctionMode
+from torch.utils._pytree import tree_leaves
 
 from workbench import theme
-from workbench.methods.rising_attack import live, mixer, polytope, subspace, trials
+from workbench.methods.rising_attack import baselines, live, mixer, polytope, sqp, subspace, trials
 from workbench.methods.rising_attack.attacks import TITLES
 from workbench.methods.rising_attack.glyphs import CLASS_NAMES, glyph94, wide_network
 from workbench.methods.rising_attack.jacobian import adversarial_jacobian
@@ -151,6 +155,21 @@ def test_parameters_act_on_the_next_attack_at_once():
     assert demanded == bench.parameters.quad_margin
 
 
+@pytest.mark.parametrize("method", ["cw", "ad"])
+def test_the_charts_of_an_attack_without_margin_end_at_zero_where_it_reaches_the_order(method):
+    async def play(bench):
+        bench.method.value = method
+        await settle(bench)
+        return bench
+
+    bench = on_page(play, K=1, cw_iters=60, ad_iters=60)
+    rows = dict(zip(bench.traces._keys, np.array(bench.traces.rows)[:, 1:].T, strict=True))
+    reached = np.array([bool(s.success[0]) for s in bench.trial.snapshots])
+    assert reached.any() and bench.trial.method == method
+    assert not rows["Smallest margin of the order", "demanded"].any()
+    assert not rows["Sum of violations", "violations"][reached].any()
+
+
 def test_another_image_locks_its_label_and_keeps_the_rest_of_the_order(subject):
     label = int(subject.labels[1])
     others = [k for k in range(10) if k not in (label, int(subject.labels[0]))][:2]
@@ -287,9 +306,143 @@ def test_the_bench_takes_the_users_own_model_and_images():
     assert trial.order == tuple(wanted) and trial.label == label and trial.result.success[0]
     assert int(model(images[:1] + trial.result.delta).argmax()) == wanted[0]
     assert [t.method for t in bench.trials] == ["rising", "cw"]
-    assert "QuadAttacK and AD need a model with `feats` and `head`" in bench.status.object
+    assert "QuadAttacK and AD need a model with `feats` and a linear" in bench.status.object
     assert {row["name"] for row in explorer.controls.rows} == set(live.LIVE)
     assert "✓ found" in live.still(explorer.parameters, bench.subject)
+
+
+def test_a_linear_head_without_features_is_compared_by_the_attacks_that_need_none():
+    class Raw(torch.nn.Module):  # like a vision transformer of timm
+        def __init__(self, model):
+            super().__init__()
+            self.body, self.head = model[0], model[1]
+
+        def forward(self, x):
+            return self.head(self.body(x))
+
+    sequence, images = own_model()
+    model = Raw(sequence).eval()
+
+    async def play():
+        own = trials.own_subject(model, images)
+        bench = live.live(settings(iters=3, cw_iters=3, K=1), own).bench
+        bench.ranking.hello = "page"
+        await settle(bench)
+        bench.compare()
+        await settle(bench)
+        return bench
+
+    bench = asyncio.run(play())
+    assert not baselines.fits(model, "quad") and baselines.fits(bench.subject.model, "cw")
+    assert [t.method for t in bench.trials] == ["rising", "cw"], bench.status.object
+    assert "Compared. QuadAttacK and AD need a model" in bench.status.object
+    assert "CW^K" in bench.table.object
+
+
+def test_the_network_is_that_of_the_seed_and_another_seed_fetches_another(subject, monkeypatch):
+    other = replace(subject, labels=subject.labels.clone())
+    monkeypatch.setitem(trials._SUBJECTS, ("digits", 3), other)
+    monkeypatch.setitem(trials._SUBJECTS, ("digits", 4), replace(other))
+
+    async def play(bench):
+        first = bench.subject
+        bench.parameters.seed = 4
+        await settle(bench)
+        return first, bench
+
+    first, bench = on_page(play, seed=3)
+    assert first is other and bench.subject is trials._SUBJECTS["digits", 4]
+    wanted = live.first_order(settings(seed=4), int(subject.labels[0]), 10)
+    assert bench.trial.order == tuple(wanted) and bench.trial.result.success[0]
+
+
+def test_another_seed_draws_another_order_for_a_network_of_ones_own():
+    model, images = own_model()
+
+    async def play():
+        bench = live.live(settings(iters=3, K=2), trials.own_subject(model, images)).bench
+        bench.ranking.hello = "page"
+        await settle(bench)
+        before, kept = bench.trial, bench.subject
+        bench.parameters.seed = 1
+        await settle(bench)
+        return before, kept, bench
+
+    before, kept, bench = asyncio.run(play())
+    assert bench.subject is kept and bench.trial is not before
+
+
+class Accelerator(TorchFunctionMode):
+    """Stand-in for an accelerator on a machine without: its tensors are marked.
+
+    They may not meet unmarked ones (numbers aside) nor become arrays before `cpu()`.
+    """
+
+    device = torch.device("cuda")
+
+    def __torch_function__(self, function, types, args=(), kwargs=None):
+        kwargs, name = dict(kwargs or {}), getattr(function, "__name__", "")
+        tensors = [t for t in tree_leaves((args, kwargs)) if isinstance(t, torch.Tensor)]
+        marked = [t for t in tensors if self.holds(t)]
+        if getattr(function, "__self__", None) is torch.Tensor.device:
+            return self.device if marked else function(*args)
+        wanted = [kwargs.pop("device", None), *(a for a in args if isinstance(a, torch.device))]
+        args = tuple(a for a in args if not isinstance(a, torch.device))
+        here = any(wanted) or name == "cpu"
+        stays = bool(marked) and not here
+        if name == "to" and tensors[1:]:
+            stays = self.holds(tensors[1])
+        elif name == "to" and not args[1:] and not kwargs:
+            function = torch.clone
+        elif name != "cpu":
+            apart = [t for t in tensors if not self.holds(t) and t.ndim]
+            assert not (marked and apart), f"{name}: tensors on two devices"
+            assert not (marked and name in ("numpy", "__array__")), "an array of the accelerator"
+        found = function(*args, **kwargs)
+        for tensor in tree_leaves(found):
+            if isinstance(tensor, torch.Tensor):
+                self.mark(tensor, stays or self.device in wanted)
+        return found
+
+    @staticmethod
+    def holds(tensor):
+        return getattr(tensor, "accelerated", False)
+
+    @staticmethod
+    def mark(tensor, accelerated=True):
+        tensor.accelerated = accelerated
+        return tensor
+
+
+def test_a_model_on_an_accelerator_is_attacked_drawn_and_looked_into(monkeypatch):
+    model, images = own_model()
+    for tensor in (images, *model.parameters()):
+        Accelerator.mark(tensor)
+    model.register_forward_pre_hook(
+        lambda _, args: None if Accelerator.holds(args[0]) else pytest.fail("images left behind")
+    )
+
+    def jacobian(model, *args):  # torch.func would lose the marks
+        assert all(map(Accelerator.holds, args[:3]))
+        with torch._C.DisableTorchFunction():
+            unmarked = copy.deepcopy(model)
+            unmarked._forward_pre_hooks.clear()
+            return Accelerator.mark(adversarial_jacobian(unmarked, *args))
+
+    monkeypatch.setattr(sqp, "adversarial_jacobian", jacobian)
+    with Accelerator():
+        own = trials.own_subject(model, images)
+        bench = live.live(settings(iters=5, cw_iters=5, K=2), own).bench  # no loop: here and now
+        bench.ranking.hello = "page"
+        assert bench.trial and bench.trial.result.success[0], bench.status.object
+        assert Accelerator.holds(bench.trial.snapshots[-1].delta)
+        for tab in ("Singular vectors", "Polytope"):
+            bench.tabs.active = live.TABS.index(tab)
+            assert 'role="alert"' not in bench.status.object, bench.status.object
+        bench.mixer.to_zero()
+        assert bench.view.last.norms == (0, 0, 0) and bench.polytope.planes is not None
+        bench.compare()
+    assert [t.method for t in bench.trials] == ["rising", "cw"], bench.status.object
 
 
 def test_own_models_that_do_not_fit_are_named():
@@ -317,6 +470,20 @@ def test_traces_show_the_step_from_inside_for_rising_alone():
     assert (rising[:, 0] > 0).all() and (rising <= 1).all() and np.isnan(cw).all()
     assert rising[-1, 1] == float(last.free_pixels) / 64
     assert rising[-1, 2] == float(last.active_rows) / last.violation.shape[1]
+
+
+@pytest.mark.parametrize("method", ["rising", "quad", "cw", "ad"])
+def test_violations_are_those_of_the_margin_that_is_drawn(subject, method):
+    trial = trials.run_trial(subject, 0, [4], method, **settings().options(method))
+    reached = [s for s in trial.snapshots if s.success[0]]
+    assert reached
+    for margin in (0.0, 0.2):
+        for s in reached:
+            shown = live.traced(s, [4], margin)
+            slack = shown["Smallest margin of the order", "margin"] - margin
+            assert (shown["Sum of violations", "violations"] == 0) == (slack >= 0)
+    # CW^K and AD demand no margin: the order alone ends their violations.
+    assert live.traced(reached[0], [4], 0.0)["Sum of violations", "violations"] == 0
 
 
 def test_comparing_runs_all_four_attacks_on_the_same_image_and_order(subject):
@@ -556,17 +723,18 @@ def test_the_still_shows_an_attack_on_a_digit_in_a_second(subject):
 def test_the_still_obeys_data_method_and_targets(glyphs, subject, monkeypatch):
     fetched = []
 
-    def fetch(data):
-        fetched.append(data)
+    def fetch(data, seed):
+        fetched.append((data, seed))
         return trials.subject_steps(data)
 
     monkeypatch.setattr(live, "subject_steps", fetch)
     page = live.still(settings(method="cw", targets=[7, 8, 9], K_list=[1], cw_iters=100))
     label = int(subject.labels[0])
-    assert fetched == ["digits"] and "CW^K on digits" in page  # a still of digits asks for them
+    # A still of digits asks for them.
+    assert fetched == [("digits", 0)] and "CW^K on digits" in page
     assert "Wanted: " + ", ".join(str(k) for k in (7, 8, 9) if k != label) in page
-    page = live.still(Parameters(iters=2))
-    assert fetched == ["digits", "glyphs"] and "RisingAttacK on glyphs" in page
+    page = live.still(Parameters(iters=2, seed=4))
+    assert fetched[1:] == [("glyphs", 4)] and "RisingAttacK on glyphs" in page
 
 
 def test_the_explorer_offers_all_parameters_and_is_a_still_in_a_report(monkeypatch, subject):

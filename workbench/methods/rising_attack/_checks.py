@@ -61,8 +61,12 @@ def as_images(model: nn.Module, x: Tensor) -> Tensor:
             f"x runs from {x.min().item():g} to {x.max().item():g}; allowed is [0, 1] "
             "(preprocessing such as normalization belongs inside the model)"
         )
-    weight = next((p for p in model.parameters() if p.is_floating_point()), x)
-    return x.to(device=weight.device, dtype=weight.dtype)
+    return like_weights(model, x)
+
+
+def like_weights(model: nn.Module, x: Tensor) -> Tensor:
+    """x in the floating dtype and on the device of the model; as it is if that has no weights."""
+    return x.to(next((p for p in model.parameters() if p.is_floating_point()), x))
 
 
 def ready_to_attack(model: nn.Module) -> None:

@@ -29,7 +29,7 @@ from workbench.widgets.perturbation_view import PerturbationView
 from workbench.widgets.ranking_list import RankingList
 from workbench.widgets.traces import Chart, Series, Traces
 
-from . import study
+from . import baselines, study
 from .attacks import TITLES
 from .jacobian import forward
 from .mixer import Mixer
@@ -72,13 +72,14 @@ CHARTS = (
 
 
 def traced(snapshot: Snapshot, order: Sequence[int], margin: float) -> dict[tuple[str, str], float]:
-    """The numbers of `CHARTS` for the state of an attack on one image."""
-    targets = torch.tensor([list(order)])
-    rows = row_classes(targets, non_targets(targets, snapshot.logits.shape[1]))
+    """The numbers of `CHARTS` for the state of an attack on one image that demands `margin`."""
+    logits = snapshot.logits
+    targets = torch.tensor([list(order)], device=logits.device)
+    found = gaps(logits, *row_classes(targets, non_targets(targets, logits.shape[1])))
     values = {
-        ("Smallest margin of the order", "margin"): float(gaps(snapshot.logits, *rows).min()),
+        ("Smallest margin of the order", "margin"): float(found.min()),
         ("Smallest margin of the order", "demanded"): margin,
-        ("Sum of violations", "violations"): float(snapshot.violation.sum()),
+        ("Sum of violations", "violations"): float((margin - found).clamp(min=0).sum()),
         ("Perturbation", "now"): float(snapshot.norm),
     }
     if snapshot.found:
@@ -165,7 +166,7 @@ class AttackBench:
         self._compared: tuple[str, ...] = ()
         self._draws, self._noted, self._quiet, self._seen = 0, 0, False, False
         self._build()
-        parameters.param.watch(self._on_other_data, ["data"])
+        parameters.param.watch(self._on_other_data, ["data", "seed"])
         parameters.param.watch(self._on_parameters, list(LIVE))
         # Not before the page is there: what is sent to a notebook's page too early is lost, and
         # what follows it cannot be read.
@@ -258,7 +259,7 @@ class AttackBench:
 
     def _subject_steps(self) -> Steps[Subject]:
         if self._own is None:
-            return (yield from subject_steps(self.parameters.data))
+            return (yield from subject_steps(self.parameters.data, self.parameters.seed))
         yield Step(0.0, "loading what an attack needs")
         return self._own
 
@@ -277,12 +278,8 @@ class AttackBench:
         """All attacks that fit the model on the same image and order."""
         if self.subject is None:
             return
-        headless = getattr(self.subject.model, "head", None) is None
-        options = {
-            method: self.parameters.options(method)
-            for method in TITLES
-            if not (headless and method in ("quad", "ad"))
-        }
+        model, p = self.subject.model, self.parameters
+        options = {m: p.options(m) for m in TITLES if baselines.fits(model, m)}
         order, index = list(self.ranking.value), int(self.image.values[0])
         self._compared = tuple(options)
         make = partial(compare_steps, self.subject, index, order, options)
@@ -453,7 +450,8 @@ class AttackBench:
 
     def _show_state(self, clean: Any, delta: Any, logits: Any, **more: Any) -> None:
         if logits is None:
-            logits = forward(self.subject.model, (clean + torch.as_tensor(delta).float())[None])[0]
+            x = clean + torch.as_tensor(delta).to(clean)
+            logits = forward(self.subject.model, x[None])[0]
         order = self.trial.order if self.trial else self.ranking.value
         label = self.trial.label if self.trial else self.ranking.label
         self.view.show(clean, delta, logits, order, label=label, **more)
@@ -523,7 +521,8 @@ class AttackBench:
         self.trials = trials
         self.table.object = str(comparison_html(trials, self.subject.class_names))
         rest = [title for method, title in TITLES.items() if method not in self._compared]
-        missing = f" {' and '.join(rest)} need a model with `feats` and `head`." if rest else ""
+        missing = f" {' and '.join(rest)} need a model with `feats` and a linear `head`."
+        missing = missing if rest else ""
         self.status.object = (
             "Stopped; what was finished is shown." if stopped else f"Compared.{missing}"
         )
@@ -580,7 +579,7 @@ def live(parameters: study.Parameters, subject: Subject | None = None) -> pn.vie
 
 def still(parameters: study.Parameters, subject: Subject | None = None) -> str:
     """The bench's first attack as HTML, for reports: the three pictures and the order."""
-    subject = subject or run(subject_steps(parameters.data))
+    subject = subject or run(subject_steps(parameters.data, parameters.seed))
     order = first_order(parameters, int(subject.labels[0]), subject.n_classes)
     method = parameters.method
     # Two threads would only wait for each other: up to six times as long on a busy machine.

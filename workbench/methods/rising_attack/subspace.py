@@ -18,7 +18,7 @@ from torch import Tensor, nn
 from workbench.numerics.checks import choice
 from workbench.steps import Step, Steps
 
-from ._checks import number, whole
+from ._checks import like_weights, number, whole
 from .jacobian import forward
 from .least_distance import BoxedSolution
 from .sqp import RisingOptions, linear_programs
@@ -68,7 +68,8 @@ def linearize(
 
     Raises ValueError when the logits do not depend on the image.
     """
-    targets, x, start = torch.tensor([list(order)]), image[None], delta[None]
+    targets = torch.tensor([list(order)], device=image.device)
+    x, start = image[None], delta[None]
     logits = forward(model, x + start)
     (solution,) = linear_programs(model, x, start, logits, targets, options)
     if not solution.G.any():
@@ -162,14 +163,12 @@ def plane_steps(
     )
     window = np.array([[a[0], b[0]], [a[-1], b[0]], [a[-1], b[-1]], [a[0], b[-1]]])
 
-    origin = torch.as_tensor(clean)
-    dtype = next(model.parameters()).dtype
-    basis = torch.as_tensor(spanned)
+    origin, basis = torch.as_tensor(clean), torch.as_tensor(spanned)
     places = np.zeros((n, n), int)
     for start in range(0, n, PLANE_ROWS):
         rows = slice(start, start + PLANE_ROWS)
         points = torch.cartesian_prod(torch.as_tensor(b[rows]), torch.as_tensor(a)).flip(1)
-        x = (origin + points @ basis).to(dtype).view(-1, *program.image.shape)
+        x = like_weights(model, origin + points @ basis).view(-1, *program.image.shape)
         places[rows] = places_right(forward(model, x).cpu().numpy(), program.order).reshape(-1, n)
         yield Step(min(1.0, (start + PLANE_ROWS) / n), "asking the network on the plane")
     return Plane(
