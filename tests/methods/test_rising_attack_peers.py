@@ -11,6 +11,7 @@ from workbench.methods.rising_attack.attacks import attack
 from workbench.methods.rising_attack.digits import held_out_digits, load_digits_model
 from workbench.methods.rising_attack.networks import attackable
 from workbench.methods.rising_attack.ranking import achieved, random_targets
+from workbench.steps import Cancelled
 
 needs_foolbox = pytest.mark.skipif(not peers.available(), reason="foolbox is not installed")
 
@@ -46,6 +47,21 @@ def test_a_peer_repeats_and_leaves_the_model_alone(bench):
     assert torch.equal(first.delta, again.delta)
     assert torch.equal(before, torch.get_rng_state())
     assert all(p.requires_grad and p.grad is None for p in model.parameters())
+
+
+@needs_foolbox
+@pytest.mark.parametrize("method", peers.PEERS)
+def test_a_peer_ends_at_its_next_look_at_the_model_when_told_to(bench, method):
+    model, x, targets = bench
+    asked = []
+
+    def stopped():
+        asked.append(method)
+        return len(asked) > 5
+
+    with pytest.raises(Cancelled):
+        peers.peer(model, x[:2], targets[:2], method, stopped=stopped)
+    assert len(asked) == 6
 
 
 def test_only_the_first_place_compares_and_names_are_checked(bench):

@@ -9,8 +9,7 @@ import pytest
 import torch
 
 from workbench import steps as work
-from workbench.exercises import SOLVED, UNSOLVED, WRONG, check
-from workbench.methods.rising_attack import ablations, exercises, experiments, findings, study
+from workbench.methods.rising_attack import ablations, experiments, findings, study
 from workbench.methods.rising_attack.merit import figure_of_merit
 from workbench.methods.rising_attack.records import AttackResult
 from workbench.parameters import ParameterError
@@ -69,7 +68,7 @@ def test_a_claim_whose_experiment_did_not_run_is_not_tested(finished):
         "long_orders", "longer_than_quad", "shorter_than_quad", "shorter_than_cw", "merit_tuned",
         "anchor", "anchor_speed", "span", "rank_needed", "random_directions", "line_search", "box",
         "partial_steps", "rivals", "width", "adversarial_training", "certificate", "success_tuned",
-        "equal_time", "digits_success_tuned",
+        "equal_time", "digits_success_tuned", "adversarial_training_ordered",
     ):  # fmt: skip
         assert found[claim] == "not tested", claim
     assert found["nested_linear"] == "holds"
@@ -133,6 +132,18 @@ def test_several_networks_give_a_mean_and_an_interval_over_them(finished):
     assert (alone.measured, alone.n, alone.over) == (0.5, 1, "lengths K")
 
 
+def test_a_mean_whose_interval_holds_the_threshold_says_so():
+    def note(values, **rule):
+        return findings.judge("gap", "", values, note="Ours.", **rule).note
+
+    unsure = "Ours. Not distinguishable from the threshold at this size."
+    assert note([0.0] * 22 + [1.0] * 2, at_least=0.05) == unsure
+    assert note([0.0] * 224 + [1.0] * 16, at_most=0.05) == unsure
+    assert note([0.0] * 22 + [1.0] * 2, at_least=0.5) == "Ours."
+    assert note([1.0, 1.1, 1.2], each_at_least=1.1) == "Ours."  # each counts, not the mean
+    assert note(None, at_least=0.05) == note([0.1], at_least=0.05) == "Ours."
+
+
 def test_each_length_is_judged_by_itself(finished):
     values = np.array([[0.3, 0.3], [0.1, 0.12], [np.nan, np.nan]])  # the mean would pass
     claim = findings.judge("gap", "", values, each_at_least=0.15, over="lengths K")
@@ -160,18 +171,48 @@ def test_equal_time_gives_baselines_the_seconds_of_the_attack(finished, monkeypa
         return work.run(experiments.equal_time_steps(parameters, changed))
 
     found = equal(0.5)
-    assert found.K == 3 and set(found.results) == set(found.iterations) == {"rising", "quad", "cw"}
-    for method in ("quad", "cw"):
-        assert 0.5 <= found.results[method].seconds < 1.0
-        assert 12 < found.iterations[method] < experiments.MOST_ITERATIONS
+    assert found.K == [3] and not found.tuned
+    assert set(found.results) == {(m, 3) for m in experiments.TITLES} == set(found.iterations)
+    for method in findings.BASELINES:
+        assert 0.5 <= found.results[method, 3].seconds < 1.0
+        assert 12 < found.iterations[method, 3] < experiments.MOST_ITERATIONS
         own = bench.results[method, 3][0]  # its first 12 iterations are those of the comparison
-        trace = found.results[method].trace["norm"][:13]
+        trace = found.results[method, 3].trace["norm"][:13]
         np.testing.assert_allclose(trace, own.trace["norm"], atol=1e-5)
     made_up = study.RisingAttackStudy(parameters, equal_time=found)
     claim = {c.id: c for c in findings.claims(made_up)}["equal_time"]
-    assert claim.n == 2 and f"{found.iterations['quad']} iterations" in claim.note
+    assert f"{found.iterations['quad', 3]} iterations" in claim.note
+    assert "their settings as set" in claim.note
     monkeypatch.setattr(experiments, "MOST_ITERATIONS", 9)
-    assert equal(1e6).iterations["cw"] == 9
+    assert equal(1e6).iterations["cw", 3] == 9
+
+
+def test_equal_time_takes_the_images_and_the_settings_that_tuning_has_found(finished):
+    problem, p = finished.bench.problem, small()
+    own = replace(finished.bench.results["rising", 3][0], seconds=0.3)
+    settings = {
+        "quad": {"lr": 0.1, "coef": 5.0, "iters": 4, "margin": 0.05, "search_steps": 3, "seed": 0},
+        "cw": {"lr": 0.02, "coef": 7.0, "iters": 4, "margin": 0.2, "search_steps": 1, "seed": 0},
+        "ad": {"lr": 0.05, "coef": 20.0, "iters": 4, "margin": 0.2, "search_steps": 1, "seed": 0},
+    }
+    tuned = experiments.TunedBench(
+        [3], {(m, 3): experiments.baselines.Tuned(s, own, []) for m, s in settings.items()},
+        {("rising", 3): own}, problem,
+    )  # fmt: skip
+    nothing = replace(finished.bench, results={})
+    found = work.run(experiments.equal_time_steps(p, nothing, tuned))
+    assert found.tuned and found.K == [3] and found.results["rising", 3] is own
+    assert {m: found.settings[m, 3] for m in settings} == settings
+    assert found.iterations["quad", 3] == 3 * 4  # bisection ends by itself
+    for method, chosen in settings.items():
+        again = work.run(experiments.attack_steps(
+            problem.models[0], problem.x, problem.targets(3, p), method, **chosen))  # fmt: skip
+        trace = found.results[method, 3].trace["norm"][: len(again.trace["norm"])]
+        np.testing.assert_allclose(trace, again.trace["norm"], atol=1e-5)
+    made_up = study.RisingAttackStudy(p, equal_time=found)
+    claim = {c.id: c for c in findings.claims(made_up)}["equal_time"]
+    assert "settings tuned without a limit of time" in claim.note
+    assert findings.values(made_up)["equal_time_quad_K3_iterations"] == 12
 
 
 def test_the_certificate_is_judged_image_by_image():
@@ -179,9 +220,9 @@ def test_the_certificate_is_judged_image_by_image():
 
     def verdict(norms, radius):
         curve = Curve(0.9, np.zeros(1), {"a": np.array(norms)}, np.zeros(1), np.array(radius))
-        return verdicts(study.RisingAttackStudy(small(), defense={"smoothed": curve}))[
-            "certificate"
-        ]
+        other = replace(curve, radii={"a": np.array(norms) + 1})
+        defense = {1: {"smoothed": other}, 3: {"smoothed": curve}}  # each K counts
+        return verdicts(study.RisingAttackStudy(small(), defense=defense))["certificate"]
 
     assert verdict([0.5, 0.9, np.inf], [0.4, 0.0, 0.3]) == "holds"
     assert verdict([0.5, 5.0, np.inf], [0.4, 5.1, 0.3]) == "fails"  # the means would hide it
@@ -192,11 +233,36 @@ def test_an_image_that_needs_no_attack_does_not_divide_by_zero():
     from workbench.methods.rising_attack.defense import Curve
 
     plain, hard = (Curve(0.9, np.zeros(1), {"a": np.array(n)}) for n in ([0.0, 1.0], [0.5, 2.0]))
+    of_K = {"plain": plain, "adversarially trained": hard}
+    for K, id in ((1, "adversarial_training"), (3, "adversarial_training_ordered")):
+        made_up = study.RisingAttackStudy(small(), defense={K: of_K})
+        claims = {c.id: c for c in findings.claims(made_up) if c.verdict != "not tested"}
+        assert set(claims) == {id} and (claims[id].measured, claims[id].n) == (2.0, 1)
+        assert f"defense_plain_K{K}_reached" in findings.values(made_up)
+
+
+def test_a_merit_beyond_the_cap_is_judged_as_the_cap_and_shown_as_it_is(finished):
+    rare = result([1, 0], [20.0, 0.0])
+    bench = of_networks(finished.bench, 3, rising=[result([1, 1], [1.0, 1.0])], quad=[rare])
+    made_up = study.RisingAttackStudy(small(), bench=bench)
+    claims = {c.id: c for c in findings.claims(made_up)}
+    assert claims["merit_quad"].measured == findings.FOM_CAP
+    assert claims["merit_quad"].note.startswith("K = 3: 40.00. On digits. Judged as 10 where")
+    bench = of_networks(finished.bench, 3, rising=[result([1, 1], [1.0, 1.0])])
+    claims = {c.id: c for c in findings.claims(replace(made_up, bench=bench))}
+    assert claims["merit_all"].measured == findings.FOM_CAP
+    assert claims["merit_all"].note.startswith("K = 3: ∞.")
+
+
+def test_notes_tell_success_by_what_was_kept(finished):
+    rates = {"3": result([1, 0], [1.0, 0.0]), "9": result([1, 1], [1.0, 1.0])}
     made_up = study.RisingAttackStudy(
-        small(), defense={"plain": plain, "adversarially trained": hard}
-    )
-    claim = {c.id: c for c in findings.claims(made_up)}["adversarial_training"]
-    assert (claim.measured, claim.n) == (2.0, 1)
+        small(), ablations=ablations.Ablations("digits", 5, {"": {}, "rank": rates}),
+        long_ablations=ablations.Ablations("glyphs", 20, {"": {}, "rivals": rates}),
+    )  # fmt: skip
+    claims = {c.id: c for c in findings.claims(made_up)}
+    for id in ("rank_needed", "rivals"):
+        assert "Success by how many are kept: 3: 50 %, 9: 100 %." in claims[id].note
 
 
 def test_every_note_says_whose_threshold_it_is_and_no_statement_leans_on_another(finished):
@@ -302,13 +368,44 @@ def test_progress_never_goes_back_and_steps_come_often(finished):
 
 
 def test_waiting_passes_on_result_and_error_and_can_be_left():
-    assert work.run(experiments.waiting_steps(lambda: 3)) == 3
+    assert work.run(experiments.waiting_steps(lambda stopped: 3)) == 3
     with pytest.raises(ZeroDivisionError):
-        work.run(experiments.waiting_steps(lambda: 1 / 0))
+        work.run(experiments.waiting_steps(lambda stopped: 1 / 0))
     begin = time.perf_counter()
     with pytest.raises(work.Cancelled):
-        work.run(experiments.waiting_steps(lambda: time.sleep(5)), cancelled=lambda: True)
+        work.run(experiments.waiting_steps(lambda stopped: time.sleep(5)), cancelled=lambda: True)
     assert time.perf_counter() - begin < 1.0
+
+
+def test_what_is_waited_for_is_told_to_stop_when_nobody_waits():
+    ended = []
+
+    def work_on(stopped):
+        while not stopped():
+            time.sleep(0.01)
+        ended.append(True)
+
+    with pytest.raises(work.Cancelled):
+        work.run(experiments.waiting_steps(work_on), cancelled=lambda: True)
+    assert ended
+
+
+def test_a_study_stopped_at_a_peer_leaves_no_attack_running(monkeypatch):
+    looks, ended = [], []
+
+    def peer(model, x, targets, method, seed, stopped):
+        try:
+            while not stopped():
+                looks.append(method)
+                time.sleep(0.005)
+        finally:
+            ended.append(method)
+
+    monkeypatch.setattr(experiments.peers, "available", lambda: True)
+    monkeypatch.setattr(experiments.peers, "peer", peer)
+    with pytest.raises(work.Cancelled) as error:
+        work.run(experiments.anchor_steps(small(), images=2), cancelled=lambda: bool(looks))
+    assert ended == ["cw"] and set(error.value.data.results) == {"RisingAttacK"}
 
 
 def test_ablations_change_one_part_each_and_solutions_stay_in_the_span():
@@ -324,6 +421,19 @@ def test_ablations_change_one_part_each_and_solutions_stay_in_the_span():
     assert whole.asr > found.results["directions"]["random"].asr
     assert found.residuals.shape == (2, len(ablations.SPAN_ITERATIONS), 3)
     assert found.residuals.max() < 1e-8
+
+
+def test_margins_are_compared_on_as_many_digits_as_asked_for(monkeypatch):
+    settings = {"margin": {"0.05": {"margin": 0.05}}, "rivals": {"3": {"rivals": 3}}}
+    monkeypatch.setattr(ablations, "digits_ablation_settings", lambda: settings)
+    monkeypatch.setattr(ablations, "DIGITS_IMAGES", 3)
+    monkeypatch.setattr(ablations, "DIGITS_ITERS", 4)
+    found = work.run(ablations.digits_ablations_steps(small(margin_images=7, margin=0.05)))
+    assert {part: len(r.success) for part, rs in found.results.items() for r in rs.values()} == {
+        "": 3, "margin": 7, "rivals": 3,
+    }  # fmt: skip
+    same = found.results["margin"]["0.05"].l2[:3]  # the first images are those of the others
+    np.testing.assert_allclose(same, found.results[""][ablations.FULL].l2, atol=1e-5)
 
 
 def test_the_share_outside_the_span_is_seen_where_there_is_one(monkeypatch):
@@ -360,8 +470,8 @@ def test_the_plan_follows_the_switches():
         return [name for name, _, _ in study._plan(parameters, None)]
 
     assert plan(study.Parameters.preset("full")) == [
-        "bench", "equal_time", "ablations", "nested", "digits", "digits_tuned", "long_ablations",
-        "tuned", "widths", "anchor", "defense",
+        "bench", "ablations", "nested", "digits", "digits_tuned", "long_ablations", "tuned",
+        "equal_time", "widths", "anchor", "defense",
     ]  # fmt: skip
     assert plan(study.Parameters()) == ["bench", "ablations", "nested", "defense"]
     assert plan(small()) == ["bench", "nested"]
@@ -395,38 +505,6 @@ def test_settings_that_contradict_each_other_are_refused(values, words):
     assert words in str(error.value) and "\n" not in str(error.value)
 
 
-def merit_of(a, b):
-    return a["asr"] / b["asr"] * np.mean([b[n] / a[n] for n in ("l1", "l2", "linf")])
-
-
-def few_pixels(G, h):
-    from scipy.optimize import linprog
-
-    n = G.shape[1]
-    found = linprog(np.ones(2 * n), A_ub=np.hstack([-G, G]), b_ub=-h).x
-    return found[:n] - found[n:]
-
-
-def rows_of(targets, n_classes):
-    from workbench.methods.rising_attack.ranking import rank_matrix
-
-    return rank_matrix(targets, n_classes)
-
-
-@pytest.mark.parametrize(
-    ("exercise", "solution", "mistake"),
-    [
-        (exercises.ranking_rows, rows_of, lambda t, n: -rows_of(t, n)),
-        (exercises.figure_of_merit, merit_of, lambda a, b: a["asr"] / b["asr"]),
-        (exercises.few_pixels, few_pixels, lambda G, h: np.linalg.lstsq(G, h + 1, rcond=None)[0]),
-    ],
-)
-def test_exercises_know_right_from_wrong_and_from_unsolved(exercise, solution, mistake):
-    assert check(exercise, solution).status == SOLVED, check(exercise, solution).message
-    assert check(exercise, mistake).status == WRONG
-    assert check(exercise, None).status == UNSOLVED
-
-
 def test_without_foolbox_the_anchor_says_so(monkeypatch):
     monkeypatch.setattr(experiments.peers, "available", lambda: False)
     anchor = work.run(experiments.anchor_steps(small(), images=2))
@@ -453,9 +531,11 @@ def test_the_experiments_of_the_full_preset_run_at_a_tiny_size(monkeypatch):
     monkeypatch.setattr(experiments.peers, "PEERS", ("ddn",))
     p = small(iters=2, cw_iters=4)
     tuned = work.run(experiments.tuned_steps(p, (20,), images=1))
-    assert set(tuned.tuned) == {("quad", 20), ("cw", 20)}
+    assert set(tuned.tuned) == {("quad", 20), ("cw", 20), ("ad", 20)}
     assert set(tuned.rising) == {("rising", 20), ("rising 40", 20)}
     assert len(tuned.tuned["quad", 20].scores) == 3
+    equal = work.run(experiments.equal_time_steps(p, None, tuned))
+    assert equal.tuned and set(equal.results) == {(m, 20) for m in experiments.TITLES}
     widths = work.run(ablations.width_steps(p, images=1))
     assert widths.asr["cw"].shape == (2, 2) and (widths.accuracy > 0.5).all()
     assert widths.deep["rising"].shape == (2,) and widths.deep_accuracy > 0.5
@@ -466,10 +546,11 @@ def test_the_experiments_of_the_full_preset_run_at_a_tiny_size(monkeypatch):
     assert set(digits_tuned.settings) == {(m, 2) for m in findings.BASELINES}
     found = study.RisingAttackStudy(
         p, tuned=tuned, widths=widths, digits=on_digits, digits_tuned=digits_tuned,
+        equal_time=equal,
         ablations=work.run(ablations.digits_ablations_steps(p)),
         long_ablations=work.run(ablations.long_ablations_steps(p, images=1)),
         anchor=work.run(experiments.anchor_steps(p, images=2)),
-        defense=work.run(ablations.defense_steps(small(images=3))),
+        defense=work.run(ablations.defense_steps(p)),
     )  # fmt: skip
     assert len(found.digits.problem.models) == 3 and found.digits.K == [1, 2]
     assert set(found.long_ablations.results) == {"", "tau", "rivals"}

@@ -16,7 +16,7 @@ from torch import Tensor, nn
 
 from workbench.numerics.threads import one_thread
 from workbench.parameters import Parameters
-from workbench.steps import Step, Steps, part, together
+from workbench.steps import Step, Steps, part
 
 from . import digits, glyphs
 from .experiments import (
@@ -46,6 +46,7 @@ RIDGE = 1.0  # of the linear classifier fitted to the digits, whose pixels are i
 WIDTHS = (98, 196, 392, 784, 3136)
 WIDTH_K = (5, 10, 20, 30)
 SPAN_ITERATIONS = (0, 1, 2, 4, 8)  # of an attack, whose programs are held against their span
+DEFENSE_K = (1, 3)  # each place of an order needs votes that are surely more than the next one's
 DEFENSE_EPS = np.linspace(0, 2.5, 51)
 
 
@@ -53,6 +54,7 @@ DEFENSE_EPS = np.linspace(0, 2.5, 51)
 class Ablations:
     """The attack with parts taken away: results[part][setting]; results[""][FULL] is ours.
 
+    All on the same images, but those of the part "margin" may be more, the first of them the same.
     residuals (2, iterates, n): share of the program's solution outside the span of the right
     singular vectors, without the box, and with it on the free pixels; `SPAN_ITERATIONS`.
     """
@@ -96,16 +98,26 @@ def ablation_steps(
     K: int,
     iters: int,
     settings: dict[str, dict[str, dict[str, Any]]],
+    many: Problem | None = None,
 ) -> Steps[Ablations]:
-    """Attack network 0 as is and with each changed setting."""
+    """Attack network 0 as is and with each changed setting; many: the images for margins."""
     model, targets = problem.models[0], problem.targets(K, p)
+    wide = many or problem
+    on = {"margin": (wide.x, wide.targets(K, p))}
     own = {**p.options("rising"), "iters": iters}
     flat = {
         ("", FULL): {},
         **{(a, b): o for a, found in settings.items() for b, o in found.items()},
     }
     jobs = {
-        key: partial(attack_job, key, model, problem.x, targets, "rising", **{**own, **changes})
+        key: partial(
+            attack_job,
+            key,
+            model,
+            *on.get(key[0], (problem.x, targets)),
+            "rising",
+            **{**own, **changes},
+        )
         for key, changes in flat.items()
     }
     names = [f"{problem.data}, K = {K}, {' '.join(key).strip()}" for key in flat]
@@ -122,10 +134,12 @@ def ablation_steps(
 
 
 def digits_ablations_steps(p: Parameters) -> Steps[Ablations]:
-    """Experiments 5 and 6 on 24 digits at K = 5."""
+    """Experiments 5 and 6 on 24 digits at K = 5, margins on as many as the parameters say."""
     p = with_random_targets(p)
     problem = yield from part(problem_steps(p, "digits", 1, DIGITS_IMAGES), 0, 0.1)
-    steps = ablation_steps(p, problem, ABLATION_K, DIGITS_ITERS, digits_ablation_settings())
+    many = yield from part(problem_steps(p, "digits", 1, p.margin_images), 0.1, 0.1)
+    settings = digits_ablation_settings()
+    steps = ablation_steps(p, problem, ABLATION_K, DIGITS_ITERS, settings, many)
     return (yield from part(steps, 0.1, 1, data=lambda partial: partial))
 
 
@@ -254,10 +268,11 @@ def width_steps(p: Parameters, images: int = 8) -> Steps[Widths]:
     return so_far()
 
 
-def defense_steps(p: Parameters) -> Steps[dict[str, Curve]]:
-    """What a budget means: K = 1 on a plain, an adversarially trained and a smoothed network.
+def defense_steps(p: Parameters) -> Steps[dict[int, dict[str, Curve]]]:
+    """What a budget means: K -> a plain, an adversarially trained and a smoothed network.
 
-    The same attacks on the same images, which all three networks read correctly.
+    The same attacks (`defense.ATTACKS`, whatever the parameters) for nested orders on the same
+    images, which all three networks read correctly.
     """
     from . import defense  # scipy.stats takes a second to import
 
@@ -265,14 +280,16 @@ def defense_steps(p: Parameters) -> Steps[dict[str, Curve]]:
     x, labels = digits.held_out_digits()
     smoothed = defense.Smoothed(models["smoothed"], x.shape[1:], seed=p.seed).eval()
     readers = [models["plain"], models["adversarially trained"], smoothed]
-    chosen = attackable(readers, x, labels, min(p.images, DIGITS_IMAGES), p.seed)
+    chosen = attackable(readers, x, labels, DIGITS_IMAGES, p.seed)
     x, labels = x[chosen], labels[chosen]
-    targets = random_targets(labels, 1, digits.N_CLASSES, p.seed)
-    steps = defense.curves_steps(models, x, labels, targets, DEFENSE_EPS, seed=p.seed)
-    jobs = [partial(_limited, steps)]
-    return (yield from part(together(jobs), 0.3, 1, data=lambda latest: latest[0]))[0]
 
+    def curves_job(K: int) -> Steps[tuple[int, dict[str, Curve]]]:
+        targets = random_targets(labels, K, digits.N_CLASSES, p.seed)
+        with one_thread(), job_limits():
+            steps = defense.curves_steps(models, x, labels, targets, DEFENSE_EPS, seed=p.seed)
+            found = yield from part(steps, 0, 1, data=lambda partial: (K, partial))
+        return K, found
 
-def _limited(steps: Steps) -> Steps:
-    with one_thread(), job_limits():
-        return (yield from part(steps, 0, 1, data=lambda partial: partial))
+    jobs = {K: partial(curves_job, K) for K in DEFENSE_K}
+    names = [f"defense, K = {K}" for K in jobs]
+    return (yield from part(attacks_steps(jobs, names, dict), 0.3, 1, data=lambda found: found))

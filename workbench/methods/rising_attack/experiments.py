@@ -36,19 +36,18 @@ from .records import AttackResult
 
 NUMBERS = ("success", "l1", "l2", "linf")  # of an AttackResult, each (images,)
 WORKERS = 2  # attacks at a time
+STOP_S = 0.5  # how long work that is to stop may take to notice
 DIGITS_IMAGES, DIGITS_ITERS, DIGITS_LR = 24, 20, 0.05
 DIGITS_K, DIGITS_BASELINE_ITERS = (1, 3, 5, 9), 60
 TUNED_K, FEW_RIVALS = (20, 30), 40
 DIGITS_TUNED_K = (5, 9)  # shorter orders are within reach of all
-EQUAL_TIME_K, MOST_ITERATIONS = 20, 2000
-# Grids of the pilot measurements, for the baselines that reach long orders. Official choice rule;
-# more iterations where they are cheap, and the official nine rounds of bisection once, at the best
-# learning rate and weight.
-GRIDS = {
-    "quad": {"lrs": (0.003, 0.01, 0.03), "coefs": (5, 20), "iterations": (60, 200), "rounds": 9},
-    "cw": {"lrs": (0.003, 0.01, 0.03), "coefs": (5, 20), "iterations": (60, 200, 1000),
-           "rounds": 9},
+MOST_ITERATIONS = 2000
+# Grids of the pilot measurements, AD's as that of CW^K. Official choice rule; more iterations where
+# they are cheap, and the official nine rounds of bisection once, at the best of the rest.
+CHEAP_GRID = {
+    "lrs": (0.003, 0.01, 0.03), "coefs": (5, 20), "iterations": (60, 200, 1000), "rounds": 9,
 }  # fmt: skip
+GRIDS = {"quad": {**CHEAP_GRID, "iterations": (60, 200)}, "cw": CHEAP_GRID, "ad": CHEAP_GRID}
 DIGITS_GRID = {
     "lrs": (0.02, 0.05, 0.1), "coefs": (5, 20), "iterations": (60, 200), "margins": (0.2,),
     "rounds": 9,
@@ -271,74 +270,16 @@ def _tune_everywhere_job(
 
 
 @dataclass(frozen=True)
-class EqualTime:
-    """Attacks on network 0 that were given the same processor time, at one K.
-
-    results[method], iterations[method]: RisingAttacK of the main comparison, and QuadAttacK and
-    CW^K stopped after its seconds, or after `MOST_ITERATIONS`.
-    """
-
-    K: int
-    results: dict[str, AttackResult]
-
-    @property
-    def iterations(self) -> dict[str, int]:
-        """Iterations that each attack has taken."""
-        return {m: len(r.trace["norm"]) - 1 for m, r in self.results.items()}
-
-
-def equal_time_steps(p: Parameters, bench: Bench) -> Steps[EqualTime]:
-    """Experiment 2, equal time: the longest K <= 20 of the main comparison, on its network 0.
-
-    An iteration of a baseline does not depend on how many will follow, so it is simply stopped
-    when its time is over. As times differ from run to run, so do the numbers of iterations, and
-    with them the results: a little.
-    """
-    lengths = [K for K in bench.K if K <= EQUAL_TIME_K] or bench.K[:1]
-    K = lengths[-1]
-    model, x, targets = bench.problem.models[0], bench.problem.x, bench.targets[K]
-    own = bench.results["rising", K][0]
-    jobs = {
-        m: partial(_timed_job, m, model, x, targets, m, own.seconds, p.options(m))
-        for m in ("quad", "cw")
-    }
-    names = [f"equal time, K = {K}, {TITLES[m]}" for m in jobs]
-
-    def make(found: dict) -> EqualTime:
-        return EqualTime(K, {"rising": own, **found})
-
-    return (yield from attacks_steps(jobs, names, make))
-
-
-def _timed_job(
-    key: Any, model: nn.Module, x: Tensor, targets: Tensor, method: str, seconds: float,
-    options: dict[str, Any],
-) -> Steps[tuple[Any, AttackResult]]:  # fmt: skip
-    """An attack that is stopped after `seconds` of its processor: (key, result)."""
-    options = {**options, "iters": MOST_ITERATIONS, "search_steps": 1}
-    numbers, begin = [], time.thread_time()
-    with one_thread(), job_limits():
-        steps = attack_steps(model, x, targets, method, allow_label=True, **options)
-        for step in steps:
-            latest, spent = step.data, time.thread_time() - begin
-            numbers.append(latest.numbers())
-            yield Step(min(1.0, spent / seconds), step.message)
-            if spent >= seconds:
-                break
-        steps.close()
-        success = latest.found & achieved(forward(model, x + latest.best_delta), targets)
-    found = key, AttackResult.of(latest.best_delta, success, numbers, spent)
-    yield Step(1.0, "", found)
-    return found
-
-
-@dataclass(frozen=True)
 class TunedBench:
-    """Against baselines tuned on these very images: tuned[method, K], rising[name, K]."""
+    """Against baselines tuned on these very images: tuned[method, K], rising[name, K].
+
+    problem: the network, which is its first, and the images.
+    """
 
     K: list[int]
     tuned: dict[tuple[str, int], baselines.Tuned]
     rising: dict[tuple[str, int], AttackResult]
+    problem: Problem | None = None
 
 
 def tuned_steps(
@@ -365,7 +306,8 @@ def tuned_steps(
 
     def make(found: dict) -> TunedBench:
         tuned = {key: r for key, r in found.items() if key[0] in GRIDS}
-        return TunedBench(list(K_list), tuned, {k: r for k, r in found.items() if k not in tuned})
+        rising = {key: r for key, r in found.items() if key not in tuned}
+        return TunedBench(list(K_list), tuned, rising, problem)
 
     return (yield from part(attacks_steps(jobs, names, make), 0.02, 1, data=lambda t: t))
 
@@ -375,6 +317,98 @@ def _tune_job(key: Any, model: nn.Module, *args: Any, **options: Any) -> Steps[t
         tuned = yield from part(baselines.tune_steps(model, *args, **options), 0, 1)
     yield Step(1.0, "", (key, tuned))
     return key, tuned
+
+
+@dataclass(frozen=True)
+class EqualTime:
+    """Attacks on network 0 that were given the same processor time.
+
+    K (m,): the lengths for which all are finished. results[method, K]: RisingAttacK, and baselines
+    stopped after its seconds, or after `MOST_ITERATIONS`. settings[method, K]: of baselines.
+    tuned: whether those are what `tuned_steps` found, on its images; else those of the parameters.
+    """
+
+    K: list[int]
+    results: dict[tuple[str, int], AttackResult]
+    settings: dict[tuple[str, int], dict[str, Any]]
+    tuned: bool
+
+    @property
+    def iterations(self) -> dict[tuple[str, int], int]:
+        """Iterations that each attack has taken."""
+        return {key: self._iterations(key) for key in self.results}
+
+    def _iterations(self, key: tuple[str, int]) -> int:
+        states, settings = len(self.results[key].trace["norm"]), self.settings.get(key, {})
+        rounds = 1
+        if settings.get("search_steps", 1) > 1:  # every round of bisection has a start of its own
+            rounds = -(-states // (settings["iters"] + 1))
+        return states - rounds
+
+
+def equal_time_steps(
+    p: Parameters, bench: Bench, tuned: TunedBench | None = None
+) -> Steps[EqualTime]:
+    """Experiment 2, equal time: at `TUNED_K`, on network 0, the images and settings of `tuned`.
+
+    Without `tuned`: those of the main comparison (its longest K if it has none of `TUNED_K`). As
+    times differ from run to run, so do the numbers of iterations, and with them the results: a
+    little.
+    """
+    if tuned:
+        problem, K_list = tuned.problem, tuned.K
+        own = {K: tuned.rising["rising", K] for K in K_list}
+        targets = {K: problem.targets(K, with_random_targets(p)) for K in K_list}
+    else:
+        problem, K_list = bench.problem, [K for K in bench.K if K in TUNED_K] or bench.K[-1:]
+        own = {K: bench.results["rising", K][0] for K in K_list}
+        targets = bench.targets
+    settings = {
+        (m, K): tuned.tuned[m, K].settings if tuned else p.options(m)
+        for K in K_list
+        for m in baselines.BASELINES
+    }
+    jobs = {
+        (m, K): partial(
+            _timed_job, (m, K), problem.models[0], problem.x, targets[K], m, own[K].seconds, options
+        )
+        for (m, K), options in settings.items()
+    }
+    names = [f"equal time, K = {K}, {TITLES[m]}" for m, K in jobs]
+
+    def make(found: dict) -> EqualTime:
+        done = [K for K in K_list if all((m, K) in found for m in baselines.BASELINES)]
+        results = {("rising", K): own[K] for K in K_list} | found
+        return EqualTime(done, results, settings, tuned is not None)
+
+    return (yield from attacks_steps(jobs, names, make))
+
+
+def _timed_job(
+    key: Any, model: nn.Module, x: Tensor, targets: Tensor, method: str, seconds: float,
+    options: dict[str, Any],
+) -> Steps[tuple[Any, AttackResult]]:  # fmt: skip
+    """An attack that is stopped after `seconds` of its processor: (key, result).
+
+    An iteration does not depend on how many will follow: without rounds of bisection, whose length
+    is a setting, it may take as many as there is time for.
+    """
+    if options["search_steps"] == 1:
+        options = {**options, "iters": MOST_ITERATIONS}
+    numbers, begin = [], time.thread_time()
+    with one_thread(), job_limits():
+        steps = attack_steps(model, x, targets, method, allow_label=True, **options)
+        for step in steps:
+            latest, spent = step.data, time.thread_time() - begin
+            numbers.append(latest.numbers())
+            yield Step(min(1.0, spent / seconds), step.message)
+            if spent >= seconds:
+                break
+        steps.close()
+        success = latest.found & achieved(forward(model, x + latest.best_delta), targets)
+    found = key, AttackResult.of(latest.best_delta, success, numbers, spent)
+    yield Step(1.0, "", found)
+    return found
 
 
 @dataclass(frozen=True)
@@ -410,10 +444,13 @@ def anchor_steps(p: Parameters, images: int = DIGITS_IMAGES) -> Steps[Anchor]:
     return Anchor(results)
 
 
-def _peer(model: nn.Module, x: Tensor, targets: Tensor, method: str, seed: int) -> AttackResult:
+def _peer(
+    model: nn.Module, x: Tensor, targets: Tensor, method: str, seed: int,
+    stopped: Callable[[], bool],
+) -> AttackResult:  # fmt: skip
     begin = time.thread_time()
     with one_thread():
-        result = peers.peer(model, x, targets, method, seed)
+        result = peers.peer(model, x, targets, method, seed, stopped)
     return replace(result, seconds=time.thread_time() - begin)
 
 
@@ -422,23 +459,33 @@ def with_random_targets(p: Parameters) -> Parameters:
     return type(p)(**{**p.to_papermill(), "targets": []})
 
 
-def waiting_steps(function: Callable[[], Any]) -> Steps[Any]:
-    """Call what cannot report in a thread of its own; closed, it goes on without it."""
+def waiting_steps(function: Callable[[Callable[[], bool]], Any]) -> Steps[Any]:
+    """Call what cannot report in a thread of its own.
+
+    function: gets a question, whether to stop, which is answered with True once these steps are
+    closed. They wait for it no longer than `STOP_S`, then go on without it.
+    """
     outcome: queue.SimpleQueue = queue.SimpleQueue()
+    stopping = threading.Event()
 
     def work() -> None:
         try:
-            outcome.put((function(), None))
+            outcome.put((function(stopping.is_set), None))
         except BaseException as error:
             outcome.put((None, error))
 
-    threading.Thread(target=work, daemon=True).start()
-    while True:
-        try:
-            result, error = outcome.get(timeout=0.2)
-        except queue.Empty:
-            yield Step(0.5)
-            continue
-        if error is not None:
-            raise error
-        return result
+    thread = threading.Thread(target=work, daemon=True)
+    thread.start()
+    try:
+        while True:
+            try:
+                result, error = outcome.get(timeout=0.2)
+            except queue.Empty:
+                yield Step(0.5)
+                continue
+            if error is not None:
+                raise error
+            return result
+    finally:
+        stopping.set()
+        thread.join(STOP_S)

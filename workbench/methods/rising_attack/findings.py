@@ -20,6 +20,7 @@ import numpy as np
 from workbench import claims as base
 from workbench.claims import Claim, Claims
 
+from .attacks import TITLES
 from .merit import figure_of_merit
 from .records import AttackResult
 
@@ -28,7 +29,8 @@ if TYPE_CHECKING:
     from .study import RisingAttackStudy
 
 BASELINES = ("quad", "cw", "ad")
-FOM_CAP = 10.0  # shown for a baseline that fails on every image, whose figure of merit is infinite
+FOM_CAP = 10.0  # judged in place of more: without a success of the other a merit is infinite
+CAPPED = f"Judged as {FOM_CAP:g} where it is more; ∞: no success on any image."
 OVER_K = "lengths K"
 PILOT, OURS = "Threshold from pilot measurements.", "Threshold ours."
 
@@ -39,7 +41,8 @@ def judge(id: str, statement: str, values: Sequence[float] | None, **rule: Any) 
     """A claim judged on the values that are numbers: nan stands for nothing to compare.
 
     values (n,), or (lengths K, networks): then each K is judged by its mean over the networks, and
-    the interval is over networks if there are several, else over K.
+    the interval is over networks if there are several, else over K. A note says so where the
+    interval of a mean holds the threshold.
     """
     values = np.array([] if values is None else values, float)
     by_network = None
@@ -47,11 +50,15 @@ def judge(id: str, statement: str, values: Sequence[float] | None, **rule: Any) 
         by_network, values = _mean(values, 0), _mean(values, 1)
     values = values[~np.isnan(values)]
     claim = base.judge(id, statement, values if len(values) else None, **rule)
-    if by_network is None or len(by_network) < 2 or claim.measured is None:
-        return claim
-    found = by_network[~np.isnan(by_network)]
-    low, high = base.interval(found)
-    return replace(claim, low=low, high=high, n=len(found), over="networks")
+    if by_network is not None and len(by_network) > 1 and claim.measured is not None:
+        found = by_network[~np.isnan(by_network)]
+        low, high = base.interval(found)
+        claim = replace(claim, low=low, high=high, n=len(found), over="networks")
+    limit = rule.get("at_least", rule.get("at_most"))
+    if limit is not None and claim.n > 1 and claim.low < limit < claim.high:
+        note = _sentences(claim.note, "Not distinguishable from the threshold at this size.")
+        claim = replace(claim, note=note)
+    return claim
 
 
 def _mean(values: np.ndarray, axis: int) -> np.ndarray:
@@ -97,20 +104,24 @@ def ratio_to(other: str, norm: str = "l2") -> Number:
     return number
 
 
-def merit_over(*others: str) -> Number:
-    """The least figure of merit over others, at most `FOM_CAP`; nan when all attacks fail."""
+def merit_over(*others: str, most: float = FOM_CAP) -> Number:
+    """The least figure of merit over others, at most `most`; nan when all attacks fail."""
 
     def number(results: dict[str, AttackResult]) -> float:
-        found = [capped_merit(results["rising"], results[other]) for other in others]
+        found = [capped_merit(results["rising"], results[other], most) for other in others]
         return min((value for value in found if not np.isnan(value)), default=np.nan)
 
     return number
 
 
-def capped_merit(own: AttackResult, their: AttackResult) -> float:
-    """FoM(own | their), at most `FOM_CAP`; nan when both fail everywhere."""
+def capped_merit(own: AttackResult, their: AttackResult, most: float = FOM_CAP) -> float:
+    """FoM(own | their), at most `most`; nan when both fail everywhere."""
     value = figure_of_merit(own, their)
-    return value if np.isnan(value) else min(value, FOM_CAP)
+    return value if np.isnan(value) else min(value, most)
+
+
+def _number(value: float) -> str:
+    return "∞" if np.isinf(value) else f"{value:.2f}"
 
 
 def success_over(*others: str) -> Number:
@@ -126,7 +137,7 @@ def _each(bench: Bench | None, number: Number, least: int = 1, most: int = 99) -
     """`K = 1: 0.98, K = 5: 1.2.`: the mean over networks for each K that has one."""
     lengths = [K for K in bench.K if least <= K <= most] if bench else []
     means = _mean(by_length(bench, number, least, most), 1)
-    pairs = [f"K = {K}: {v:.2f}" for K, v in zip(lengths, means, strict=True) if not np.isnan(v)]
+    pairs = [f"K = {K}: {_number(v)}" for K, v in zip(lengths, means, strict=True) if v == v]
     return ", ".join(pairs) + "." if pairs else ""
 
 
@@ -156,9 +167,9 @@ def _glyphs(study: RisingAttackStudy) -> list[Claim]:
 
     def length(
         id: str, statement: str, over: Bench | None, number: Number, note: str = "",
-        least: int = 1, **rule: float,
+        least: int = 1, shown: Number | None = None, **rule: float,
     ) -> Claim:  # fmt: skip
-        values, each = by_length(over, number, least), _each(over, number, least)
+        values, each = by_length(over, number, least), _each(over, shown or number, least)
         return judge(id, statement, values, over=OVER_K, note=_sentences(each, note), **rule)
 
     return [
@@ -189,14 +200,15 @@ def _glyphs(study: RisingAttackStudy) -> list[Claim]:
             "merit_quad",
             f"The figure of merit against {quad} is above 1 at each K",
             bench, merit_over("quad"),
-            f"{data} {FOM_CAP:g} where it fails on every image. Formula reconstructed. {PILOT}",
-            each_at_least=1.0,
+            f"{data} {CAPPED} Formula reconstructed. {PILOT}",
+            shown=merit_over("quad", most=np.inf), each_at_least=1.0,
         ),
         length(
             "merit_all",
             "The figure of merit against the best of QuadAttacK, CW^K and AD is above 1 at each K",
             bench, merit_over(*BASELINES),
-            f"{data} {FOM_CAP:g} where all three fail on every image. {PILOT}", each_at_least=1.0,
+            f"{data} {CAPPED} {PILOT}", shown=merit_over(*BASELINES, most=np.inf),
+            each_at_least=1.0,
         ),
         length(
             "l1_smaller",
@@ -224,7 +236,7 @@ def _tuned(study: RisingAttackStudy) -> list[Claim]:
         settings = "; ".join(
             f"K = {K}: lr {s['lr']:g}, coef {s['coef']:g}, {s['search_steps']} x {s['iters']} "
             f"iterations, margin {s['margin']:g}, success {100 * found.result.asr:.0f} % against "
-            f"{100 * own.asr:.0f} %"
+            f"{100 * own.asr:.0f} %, merit {_number(figure_of_merit(own, found.result))}"
             for K, own, found in pairs for s in [found.settings]
         )  # fmt: skip
         settings += "." if settings else ""
@@ -233,7 +245,7 @@ def _tuned(study: RisingAttackStudy) -> list[Claim]:
         judge(
             "merit_tuned",
             f"The figure of merit against {tuned} is above 1.1 at K = 20 and 30",
-            merits, each_at_least=1.1, over=OVER_K, note=_sentences(settings, PILOT),
+            merits, each_at_least=1.1, over=OVER_K, note=_sentences(settings, CAPPED, PILOT),
         ),
         judge(
             "success_tuned",
@@ -248,21 +260,21 @@ def _tuned(study: RisingAttackStudy) -> list[Claim]:
 
 def _equal_time(study: RisingAttackStudy) -> list[Claim]:
     e = study.equal_time
-    others = [m for m in ("quad", "cw") if e and m in e.results]
-    merits = [capped_merit(e.results["rising"], e.results[m]) for m in others] or None
-    rates = ", ".join(
-        f"{name} {e.iterations[m]} iterations, {e.results[m].seconds:.1f} s, "
-        f"{100 * e.results[m].asr:.0f} %"
-        for m, name in (("rising", "RisingAttacK"), ("quad", "QuadAttacK"), ("cw", "CW^K"))
-        if e and m in e.results
+    pairs = [(m, K) for K in (e.K if e else []) for m in BASELINES]
+    merits = [capped_merit(e.results["rising", K], e.results[m, K]) for m, K in pairs] or None
+    rates = "; ".join(
+        f"{TITLES[m]}, K = {K}: {e.iterations[m, K]} iterations, {e.results[m, K].seconds:.1f} s, "
+        f"{100 * e.results[m, K].asr:.0f} %"
+        for K in (e.K if e else []) for m in ("rising", *BASELINES)
     )  # fmt: skip
-    at = f"K = {e.K}, network 0: {rates}." if e else ""
+    found = e and ("settings tuned without a limit of time" if e.tuned else "their settings as set")
     return [
         judge(
             "equal_time",
-            "Given the processor time of RisingAttacK, neither QuadAttacK nor CW^K is better: "
-            "figure of merit against each",
-            merits, each_at_least=1.0, over="baselines", note=_sentences(at, OURS),
+            "Given the processor time of RisingAttacK, none of QuadAttacK, CW^K and AD is better: "
+            "figure of merit against each at each K",
+            merits, each_at_least=1.0, over="baselines and K",
+            note=_sentences(f"Network 0, {found}. {rates}." if e else "", CAPPED, OURS),
         )
     ]  # fmt: skip
 
@@ -302,7 +314,6 @@ def _digits(study: RisingAttackStudy) -> list[Claim]:
 
 
 def _anchor(study: RisingAttackStudy) -> list[Claim]:
-    from .experiments import TITLES
     from .peers import TITLES as PEER_TITLES
 
     a = study.anchor
@@ -336,6 +347,12 @@ def _difference(a: AttackResult | None, b: AttackResult | None) -> np.ndarray | 
     return None if a is None or b is None else _success(a) - _success(b)
 
 
+def _kept(results: dict[str, AttackResult]) -> str:
+    """Success by how many are kept, for a note; nothing without results."""
+    rates = ", ".join(f"{n}: {100 * r.asr:.0f} %" for n, r in results.items())
+    return f"Success by how many are kept: {rates}." if rates else ""
+
+
 def _random_length(full: AttackResult | None, random: AttackResult | None) -> str:
     if full is None or random is None or not (full.success & random.success).any():
         return ""
@@ -352,6 +369,7 @@ def _ablations(study: RisingAttackStudy) -> list[Claim]:
         return a and a.results.get(part, {}).get(setting)
 
     residuals = a.residuals if a else None
+    ranks = _kept(a.results.get("rank", {}) if a else {})
     wide, fine = get("margin", "0.5"), get("margin", "0.05")
     shorter = None
     if wide and fine and (wide.success & fine.success).any():
@@ -368,9 +386,10 @@ def _ablations(study: RisingAttackStudy) -> list[Claim]:
         ),
         judge(
             "rank_needed",
-            "All right singular vectors are needed for K = 5 on digits: success with all 9, minus "
-            "success with the leading 3",
-            _difference(full, get("rank", "3")), at_least=0.5, over="images", note=OURS,
+            "Three of nine right singular vectors are not enough for K = 5 on digits: success with "
+            "all, minus success with the leading three",
+            _difference(full, get("rank", "3")), at_least=0.5, over="images",
+            note=_sentences(ranks, OURS),
         ),
         judge(
             "random_directions",
@@ -420,9 +439,10 @@ def _long(study: RisingAttackStudy) -> list[Claim]:
         ),
         judge(
             "rivals",
-            "K = 20 needs 40 rivals in the program: success with 40 minus success with 20",
+            "20 rivals in the program are not enough at K = 20, 40 are: success with 40 minus "
+            "success with 20",
             _difference(rivals.get("40"), rivals.get("20")), at_least=0.5, over="images",
-            note=OURS,
+            note=_sentences(_kept(rivals), OURS),
         ),
     ]  # fmt: skip
 
@@ -468,9 +488,9 @@ def falls(bench: Bench | None) -> tuple[np.ndarray | None, str]:
 
 
 def _networks(study: RisingAttackStudy) -> list[Claim]:
-    w, curves = study.widths, study.defense
-    gain = room = radii = None
-    deep = certificate = ""
+    w, defense = study.widths, study.defense or {}
+    gain = None
+    deep = ""
     if w is not None and len(w.widths) > 1:
         long = w.K >= 10
         gain = (w.asr["rising"][-1] - w.asr["rising"][0])[long]
@@ -479,38 +499,52 @@ def _networks(study: RisingAttackStudy) -> list[Claim]:
             f"K = {K}: {100 * asr:.0f} %" for K, asr in zip(w.K, w.deep["rising"], strict=True)
         )
         deep = f"A deeper network with {w.deep_width} features: {rates}."
-    if curves and "smoothed" in curves:
+    rooms, certificate = [], []
+    for K, curves in sorted(defense.items()):
+        if "smoothed" not in curves:
+            continue
         smoothed = curves["smoothed"]
         sure = smoothed.radius > 0
         best = smoothed.smallest[sure]
-        room = (best - smoothed.radius[sure])[np.isfinite(best)]
-        certificate = (
-            f"Images certified: {sure.sum()} of {len(sure)}; of these reached by an attack: "
-            f"{np.isfinite(best).sum()}."
+        rooms.append((best - smoothed.radius[sure])[np.isfinite(best)])
+        certificate.append(
+            f"K = {K}: {sure.sum()} of {len(sure)} images certified, {np.isfinite(best).sum()} of "
+            "these reached by an attack."
         )
-    if curves and "adversarially trained" in curves:
-        plain, hard = (curves[name].smallest for name in ("plain", "adversarially trained"))
-        both = np.isfinite(plain) & np.isfinite(hard) & (plain > 0)
-        radii = hard[both] / plain[both]
+
+    def trained(id: str, statement: str, K: int) -> Claim:
+        curves, ratios, note = defense.get(K, {}), None, ""
+        if "adversarially trained" in curves:
+            plain, hard = (curves[name].smallest for name in ("plain", "adversarially trained"))
+            both = np.isfinite(plain) & np.isfinite(hard) & (plain > 0)
+            ratios = hard[both] / plain[both]
+            note = (
+                f"Reached: {np.isfinite(plain).sum()} of {len(plain)} images on the plain network, "
+                f"{np.isfinite(hard).sum()} on the trained one."
+            )
+        return judge(
+            id, f"{statement}: smallest l2 found for an image over that on a plain network",
+            ratios, at_least=1.2, over="images", note=_sentences(note, OURS),
+        )  # fmt: skip
+
     return [
         judge(
             "width",
             "Long orders need many features: success at K >= 10, widest network minus narrowest",
             gain, at_least=0.5, over=OVER_K, note=_sentences(deep, OURS),
         ),
-        judge(
-            "adversarial_training",
-            "Adversarial training makes attacks larger at K = 1: smallest l2 found for an image "
-            "over that on a plain network",
-            radii, at_least=1.2, over="images", note=OURS,
+        trained("adversarial_training", "Adversarial training makes attacks larger at K = 1", 1),
+        trained(
+            "adversarial_training_ordered",
+            "Adversarial training makes attacks with an order of K = 3 larger", 3,
         ),
         judge(
             "certificate",
-            "No attack on the smoothed network reaches inside the certified radius of its image: "
-            "smallest l2 found minus the radius",
-            room, each_at_least=0.0, over="images",
-            note=_sentences(certificate, "The certificate holds with probability 1 - alpha for "
-                            "each image. Attacks are judged by the same majority vote.", OURS),
+            "No attack on the smoothed network reaches inside the certified radius of its image, "
+            "at K = 1 or 3: smallest l2 found minus the radius",
+            np.concatenate(rooms) if rooms else None, each_at_least=0.0, over="attacked images",
+            note=_sentences(*certificate, "The certificate holds with probability 0.999 for each "
+                            "image. Attacks are judged by the same majority vote.", OURS),
         ),
     ]  # fmt: skip
 
@@ -561,15 +595,17 @@ def values(study: RisingAttackStudy) -> dict[str, float]:
                 found[f"width_deep_{study.widths.deep_width}_{method}_K{K}_asr"] = asr
     if study.equal_time:
         e = study.equal_time
-        for method, result in e.results.items():
-            key = f"equal_time_{method}_K{e.K}"
+        for (method, K), result in e.results.items():
+            key = f"equal_time_{method}_K{K}"
             found[f"{key}_asr"], found[f"{key}_seconds"] = result.asr, result.seconds
-            found[f"{key}_iterations"] = e.iterations[method]
+            found[f"{key}_iterations"] = e.iterations[method, K]
             if result.asr:
                 found[f"{key}_l2"] = result.l2[result.success].mean()
-    for name, curve in (study.defense or {}).items():
+    curves = [(K, *row) for K, of_K in (study.defense or {}).items() for row in of_K.items()]
+    for K, name, curve in curves:
         key = f"defense_{name.replace(' ', '_')}"
         found[f"{key}_clean"] = curve.clean
+        key += f"_K{K}"
         reached = curve.smallest[np.isfinite(curve.smallest)]
         found[f"{key}_reached"] = len(reached) / len(curve.smallest)
         if len(reached):

@@ -9,12 +9,15 @@ from __future__ import annotations
 import copy
 import time
 import warnings
+from collections.abc import Callable
 from types import ModuleType
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 
 from workbench.numerics.checks import choice
+from workbench.steps import Cancelled
 
 from .ranking import achieved
 from .records import AttackResult
@@ -52,12 +55,20 @@ def available() -> bool:
     return True
 
 
-def peer(model: nn.Module, x: Tensor, targets: Tensor, method: str, seed: int = 0) -> AttackResult:
+def peer(
+    model: nn.Module,
+    x: Tensor,
+    targets: Tensor,
+    method: str,
+    seed: int = 0,
+    stopped: Callable[[], bool] = lambda: False,
+) -> AttackResult:
     """Attack x (B, C, H, W) in [0, 1] towards one target each, targets (B, 1), with foolbox.
 
     method: "cw" (l2, 9 binary search steps of 1,000), "ddn" and "fmn" (l2, 100 steps), "ead"
     (elastic net, 9 x 1,000). Defaults of foolbox 3.3.4 except the numbers of steps. Works on a copy
     of the model, so that no gradient reaches the user's weights. Judged as every attack here.
+    stopped: asked before each of its looks at the model; on True the attack ends with `Cancelled`.
     """
     choice("method", method, PEERS)
     if targets.ndim != 2 or targets.shape[1] != 1 or len(targets) != len(x):
@@ -74,6 +85,12 @@ def peer(model: nn.Module, x: Tensor, targets: Tensor, method: str, seed: int = 
         "ead": lambda: attacks.EADAttack(binary_search_steps=9, steps=1000),
     }[method]()
     frozen = copy.deepcopy(model).requires_grad_(False).eval()
+
+    def look(*_: Any) -> None:
+        if stopped():
+            raise Cancelled
+
+    frozen.register_forward_pre_hook(look)
     wrapped = package.PyTorchModel(frozen, bounds=(0, 1), device=x.device)
     criterion = package.criteria.TargetedMisclassification(targets[:, 0])
     begin = time.perf_counter()

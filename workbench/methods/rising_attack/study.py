@@ -89,6 +89,8 @@ class Parameters(BaseParameters):
 
     ablations = Boolean(True, group="Experiments",
         doc="Take parts of the attack away, on digits")
+    margin_images = Integer(24, bounds=(1, 400), softbounds=(1, 240), unit="images",
+        group="Experiments", doc="Digits on which margins are compared, among the ablations")
     nested = Boolean(True, group="Experiments",
         doc="Compare the norms of nested orders, for a linear model exactly")
     equal_time = Boolean(False, group="Experiments",
@@ -115,7 +117,7 @@ class Parameters(BaseParameters):
         },
         "default": {},
         "full": {
-            "networks": 3, "images": 16, "K_list": [1, 5, 10, 15, 20, 25, 30],
+            "networks": 3, "images": 16, "K_list": [1, 5, 10, 15, 20, 25, 30], "margin_images": 240,
             "long_ablations": True, "digits": True, "tuned": True, "peers": True,
             "width_sweep": True, "equal_time": True,
         },
@@ -165,7 +167,8 @@ class Parameters(BaseParameters):
             }  # fmt: skip
         return {
             "iters": getattr(self, f"{method}_iters"), "lr": self.lr, "coef": self.coef,
-            "search_steps": self.search_steps, "margin": self.quad_margin, "seed": self.seed,
+            "search_steps": self.search_steps, "margin": self.quad_margin, "chunk": self.chunk,
+            "seed": self.seed,
         }  # fmt: skip
 
 
@@ -183,7 +186,7 @@ class RisingAttackStudy(results.Study):
     equal_time: EqualTime | None = None
     widths: Widths | None = None
     anchor: Anchor | None = None
-    defense: dict[str, Curve] | None = None
+    defense: dict[int, dict[str, Curve]] | None = None
 
     @property
     def digits_bench(self) -> Bench | None:
@@ -221,17 +224,18 @@ def _plan(p: Parameters, study: RisingAttackStudy) -> list[tuple[str, float, Any
     every = [
         (True, "bench", attacked * (1.2 if p.data == "glyphs" else 0.2),
          lambda: experiments.main_bench_steps(p)),
-        (p.equal_time, "equal_time", p.images * (1.5 if p.data == "glyphs" else 0.1),
-         lambda: experiments.equal_time_steps(p, study.bench)),
-        (p.ablations, "ablations", 14, lambda: ablations.digits_ablations_steps(p)),
+        (p.ablations, "ablations", 11 + p.margin_images / 8,
+         lambda: ablations.digits_ablations_steps(p)),
         (p.nested, "nested", 0.5, lambda: ablations.nested_steps(p)),
         (p.digits, "digits", 40, lambda: experiments.digits_bench_steps(p)),
         (p.digits and p.tuned, "digits_tuned", 150,
          lambda: experiments.tuned_digits_steps(p, study.digits)),
         (p.long_ablations, "long_ablations", 40, lambda: ablations.long_ablations_steps(p)),
-        (p.tuned, "tuned", 340, lambda: experiments.tuned_steps(p)),
+        (p.tuned, "tuned", 420, lambda: experiments.tuned_steps(p)),
+        (p.equal_time, "equal_time", 30 if p.tuned or p.data == "glyphs" else 3,
+         lambda: experiments.equal_time_steps(p, study.bench, study.tuned)),
         (p.width_sweep, "widths", 120, lambda: ablations.width_steps(p)),
         (p.peers, "anchor", 90, lambda: experiments.anchor_steps(p)),
-        (p.defense, "defense", 10, lambda: ablations.defense_steps(p)),
+        (p.defense, "defense", 24, lambda: ablations.defense_steps(p)),
     ]  # fmt: skip
     return [(name, cost, make) for wanted, name, cost, make in every if wanted]
