@@ -1,10 +1,11 @@
 """RisingAttacK as sequential quadratic programming: linearize, solve, step, repeat.
 
-Reconstruction from the paper's abstract and first principles: program, box, line search and merit
-rule are ours. Each iteration linearizes A_T f >= margin at the present image, finds the shortest
-total perturbation that obeys it (`least_distance.py`), and moves toward it as far as the true
-logits say is good. It goes on after the first success, toward a smaller perturbation. All images
-of a batch share the Jacobian and the line search; only the small program is solved one by one.
+Reconstruction from the paper's abstract and first principles: program, box and line search (with
+its penalized length) are ours. Each iteration linearizes A_T f >= margin at the present image,
+finds the shortest total perturbation that obeys it (`least_distance.py`), and moves toward it as
+far as the true logits say is good. It goes on after the first success, toward a smaller
+perturbation. All images of a batch share the Jacobian and the line search; only the small program
+is solved one by one.
 """
 
 from __future__ import annotations
@@ -144,8 +145,8 @@ def rising_steps(
         penalty[moving] = torch.maximum(penalty[moving] / 2, 1.5 * multiplier)
         upper, lower = (r[moving].expand(len(alphas), -1, -1) for r in rows)
         total = (margin - (answers.gather(2, upper) - answers.gather(2, lower))).clamp(min=0).sum(2)
-        merit = tried.flatten(2).square().sum(2) / 2 + penalty[moving] * total
-        score = torch.where(violation[moving].sum(1) > 0, total, merit)
+        penalized = tried.flatten(2).square().sum(2) / 2 + penalty[moving] * total
+        score = torch.where(violation[moving].sum(1) > 0, total, penalized)
         score = torch.where(torch.isfinite(answers).all(2), score, torch.inf)
         lowest, choice_ = score.min(0)
         each = torch.arange(len(moving), device=x.device)
