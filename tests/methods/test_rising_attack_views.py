@@ -1,5 +1,8 @@
 """Pictures of RisingAttacK: pure functions of results that draw, with labels and units."""
 
+import re
+from dataclasses import fields, replace
+
 import holoviews as hv
 import numpy as np
 import panel as pn
@@ -7,8 +10,8 @@ import pytest
 import torch
 from bokeh.models import Axis, LinearColorMapper
 
+from workbench import catalog, notebooks, results, theme
 from workbench import steps as work
-from workbench import theme
 from workbench.explorer import picture
 from workbench.methods.rising_attack import (
     ablations,
@@ -42,6 +45,14 @@ def finished():
     return found
 
 
+# Success of two attacks at two widths, and of a deeper network, for K = 5 and 10.
+WIDTHS = ablations.Widths(
+    np.array([98, 784]), np.array([5, 10]), np.array([0.9, 0.93]),
+    {"rising": np.array([[0.6, 0], [1, 0.9]]), "cw": np.array([[0.1, 0], [1, 0.2]])},
+    {"rising": np.array([1, 0.75]), "cw": np.array([1, 0.0])}, 128, 0.95,
+)  # fmt: skip
+
+
 def labels(element):
     """Draw with bokeh (what does not draw raises here) and return the labels of all axes."""
     state = hv.renderer("bokeh").get_plot(element).state
@@ -51,10 +62,6 @@ def labels(element):
 def test_every_chart_draws_and_its_axes_are_named(finished):
     bench = finished.bench
     success = "success rate [%]"
-    widths = ablations.Widths(
-        np.array([98, 784]), np.array([5, 10]), np.array([0.9, 0.93]),
-        {"rising": np.array([[0.2, 0], [1, 0.9]]), "cw": np.array([[0.1, 0], [1, 0.2]])},
-    )  # fmt: skip
     eps = ablations.DEFENSE_EPS
     curve = Curve(0.9, np.clip(eps / 3, 0, 1), {"a": np.array([1.0])}, np.clip(1 - eps, 0, 1))
     charts = {
@@ -67,9 +74,10 @@ def test_every_chart_draws_and_its_axes_are_named(finished):
         "pixels": (views.iteration_charts(bench, 1), "free pixels"),
         "ablations": (views.ablation_panel(finished.ablations), "singular vectors kept"),
         "margins": (views.ablation_panel(finished.ablations), "margin [logits]"),
-        "widths": (views.width_chart(widths), "features"),
+        "widths": (views.width_chart(WIDTHS), "longest order K"),
+        "accuracy": (views.width_chart(WIDTHS), "accuracy [%]"),
         "nested": (views.nested_chart(finished.nested), "optimal ℓ2"),
-        "defense": (views.defense_chart({"smoothed": curve}), "budget ε [ℓ2]"),
+        "defense": (views.defense_chart({1: {"smoothed": curve}}), "budget ε [ℓ2]"),
         "vectors": (views.first_step(bench), "coefficient z [l2]"),
         "spectrum": (views.first_step(bench, 1), "singular value [logits per l2]"),
     }
@@ -123,7 +131,7 @@ def test_norms_are_those_of_own_or_of_common_successes(finished):
 def test_tables_hold_every_method_and_say_who_fails(finished):
     table = views.bench_table(finished.bench)
     assert all(title in table for title in experiments.TITLES.values())
-    assert "2 images, 1 network;" in table
+    assert "Digits: 2 images, 1 network;" in table
     rising = finished.bench.all("rising", 1)
     settings = {"lr": 0.02, "coef": 5.0, "iters": 60, "margin": 0.05, "seed": 0}
     tuned = baselines.Tuned(settings, finished.bench.all("quad", 1), [])
@@ -141,6 +149,103 @@ def test_the_gallery_shows_the_nearest_lengths_with_the_same_first_target(finish
     assert shown.count("<img alt=") == 6
     only = views.gallery(finished.bench, (1,))
     assert only.count("<h4>") == 1
+
+
+def test_the_mean_step_is_over_images_that_still_move(finished):
+    alpha = np.array([[0.5, 1.0], [0.25, 0.0], [0.0, 0.0]])  # the second image stops early
+    np.testing.assert_array_equal(views.mean_step(alpha), [0.75, 0.25, np.nan])
+    bench = finished.bench
+    (result,) = bench.results["rising", 3]
+    trace = dict(result.trace)
+    trace["alpha"] = np.array([[0, 0], [1.0, 0.5], [0.25, 0], [0, 0]])
+    changed = dict(bench.results) | {("rising", 3): [replace(result, trace=trace)]}
+    chart = views.iteration_charts(replace(bench, results=changed))[0, 2]
+    np.testing.assert_array_equal(chart.data[0], [[1, 0.75], [2, 0.25], [3, np.nan]])
+    labels(views.iteration_charts(replace(bench, results=changed)))
+
+
+def test_the_longest_order_of_a_width_is_that_of_half_of_the_images():
+    K = np.array([5, 10])
+    np.testing.assert_array_equal(views.longest_orders(WIDTHS.asr["rising"], K), [5, 10])
+    np.testing.assert_array_equal(views.longest_orders(WIDTHS.asr["cw"], K), [0, 5])
+    chart = views.width_chart(WIDTHS)[0, 0]
+    stars = [
+        tuple(layer.dimension_values(k)[0] for k in (0, 1))
+        for layer in chart if layer.opts.get().kwargs.get("marker") == "star"
+    ]  # fmt: skip
+    assert stars == [(128, 10), (128, 5)]
+    accuracy = views.width_chart(WIDTHS)[0, 1]
+    np.testing.assert_allclose(next(iter(accuracy)).dimension_values(1), [90, 93])
+    without = replace(WIDTHS, deep=None, deep_accuracy=np.nan)
+    assert "star" not in str([layer.opts.get() for layer in views.width_chart(without)[0, 0]])
+
+
+def test_a_setting_tried_on_more_images_says_so_and_has_no_line_of_the_others(finished):
+    found = finished.ablations
+    wide = experiments.joined(2 * [found.results["margin"]["0.5"]])
+    more = replace(found, results=found.results | {"margin": {"0.5": wide, "0.2": wide}})
+    for ablation, title, lines in (
+        (found, "Margin (numbers: mean ℓ2)", 1), (more, "Margin, 4 images (numbers: mean ℓ2)", 0),
+    ):  # fmt: skip
+        charts = {c.opts.get("plot").kwargs["title"]: c for c in views.ablation_panel(ablation)}
+        assert sum(isinstance(layer, hv.HLine) for layer in charts[title]) == lines
+
+
+def test_defenses_are_drawn_for_every_length_of_order():
+    eps = ablations.DEFENSE_EPS
+    plain = Curve(0.97, np.clip(eps, 0, 1), {"a": np.ones(24)})
+    smoothed = Curve(0.9, np.clip(eps / 3, 0, 1), {"a": np.ones(24)}, np.clip(1 - eps, 0, 1))
+    shown = views.defense_chart({K: {"plain": plain, "smoothed": smoothed} for K in (1, 3)})
+    titles = [chart.opts.get("plot").kwargs["title"] for chart in shown]
+    assert titles == ["Orders of K = 1, 24 digits", "Orders of K = 3, 24 digits"]
+    assert shown.opts.get("plot").kwargs["title"] == "Clean accuracy: plain 97 %, smoothed 90 %"
+    for chart in shown:
+        assert [curve.label for curve in chart] == [
+            "plain: reached", "smoothed: reached", "smoothed: limit by the certificate",
+        ]  # fmt: skip
+
+
+def test_tables_of_a_fair_comparison_name_the_settings(finished):
+    bench = finished.bench
+    quad = {"lr": 0.02, "coef": 5.0, "iters": 60, "margin": 0.05, "search_steps": 9, "seed": 0}
+    cw = quad | {"search_steps": 1}
+    tuned = replace(bench, settings={("quad", K): quad for K in bench.K})
+    table = views.bench_table(tuned)
+    assert table.count("lr 0.02, coef 5, 60 iterations, margin 0.05, 9 rounds") == 2
+    assert "Digits: 2 images, 1 network; norms over own successes; baselines tuned" in table
+    assert "tuned" not in views.bench_table(bench) and "setting" not in views.bench_table(bench)
+    results = {(m, K): bench.results[m, K][0] for K in (1, 3) for m in ("rising", "quad", "cw")}
+    settings = {(m, K): s for K in (1, 3) for m, s in (("quad", quad), ("cw", cw))}
+    found = experiments.EqualTime([1, 3], results, settings, True)
+    table = views.equal_time_table(found)
+    rounds = "lr 0.02, coef 5, margin 0.05, rounds of 60 iterations"
+    assert table.count(rounds) == table.count("lr 0.02, coef 5<") == 2
+    assert "baselines tuned on these images" in table
+    found = experiments.EqualTime([1, 3], results, settings, False)
+    assert "with the settings of the parameters" in views.equal_time_table(found)
+
+
+def test_perturbations_of_one_image_are_compared_by_what_they_change(finished):
+    subject = trials.subject("digits")
+    reached = trials.run_trial(subject, 0, [4, 5], iters=8).result.delta[0].numpy()
+    one = np.zeros_like(reached)
+    one[0, 3, 3] = 0.5 - float(subject.images[0, 0, 3, 3])
+    shown = views.compare_deltas(subject, 0, [4, 5], {"all": reached, "<one>": one})
+    changed = int((np.abs(reached) > 1e-6).sum())
+    assert f"all: {changed} of 64 pixels changed" in shown
+    assert "&lt;one&gt;: 1 of 64 pixels changed" in shown
+    assert shown.count("order not reached") == 1
+
+
+def test_everything_that_a_study_measures_is_drawn_in_the_notebook():
+    path = catalog.find("rising_attack").notebook
+    code = "\n".join(
+        notebooks.source(c) for c in notebooks.read(path)["cells"] if c["cell_type"] == "code"
+    )
+    inherited = {field.name for field in fields(results.Study)}
+    measured = [f.name for f in fields(study.RisingAttackStudy) if f.name not in inherited]
+    missing = [n for n in measured if not re.search(rf"views\.\w+\(study\.{n}\b", code)]
+    assert measured and not missing
 
 
 def test_what_did_not_run_is_said_in_words(finished):

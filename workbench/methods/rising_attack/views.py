@@ -9,8 +9,8 @@ from __future__ import annotations
 import functools
 import html
 import math
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 import holoviews as hv
 import numpy as np
@@ -33,10 +33,14 @@ from .jacobian import forward
 from .merit import figure_of_merit, merit_text
 from .mixer import spectrum_chart
 from .polytope import legend_html, polytope_chart
+from .ranking import achieved
 from .records import AttackResult
 from .sqp import RisingOptions
 from .subspace import Program, linearize, plane_steps
-from .trials import Trial
+from .trials import Subject, Trial
+
+if TYPE_CHECKING:
+    from .defense import Curve  # scipy.stats takes a second to import
 
 COLORS = {
     "rising": OKABE_ITO["vermillion"], "quad": OKABE_ITO["blue"], "cw": OKABE_ITO["green"],
@@ -44,6 +48,7 @@ COLORS = {
 }  # fmt: skip
 MARKERS = {"rising": "circle", "quad": "square", "cw": "triangle", "ad": "diamond"}
 NORMS = {"l1": "ℓ1", "l2": "ℓ2", "linf": "ℓ∞"}
+NUMBERS = ("success", *NORMS.values(), "seconds")  # columns of a table
 PERCENT = "success rate [%]"
 ATTACK = RisingOptions()  # the attack as it is
 
@@ -158,21 +163,47 @@ def k_curve(bench: Bench, paired: bool = False) -> hv.Layout:
 
 @needs_result
 def bench_table(bench: Bench) -> Html:
-    """Success rate, norms over own successes, figure of merit and time, for each method and K."""
+    """Success rate, norms over own successes, figure of merit and time, for each method and K.
+
+    Where baselines were tuned, their settings too.
+    """
     rows = []
     for K in bench.K:
         own = bench.all("rising", K)
         for method, title in TITLES.items():
-            result = bench.all(method, K)
-            merit = figure_of_merit(own, result)
+            result, settings = bench.all(method, K), bench.settings.get((method, K))
             rows.append([
-                f"{K}", title, *_numbers(result),
-                "" if method == "rising" else merit_text(merit).replace("B fails", "it fails"),
+                f"{K}", title, *([_settings(method, settings)] if bench.settings else []),
+                *_numbers(result), "" if method == "rising" else _merit(own, result),
             ])  # fmt: skip
     n, models = len(bench.problem.x), len(bench.problem.models)
-    caption = f"{n} images, {models} network{'s' if models > 1 else ''}; norms over own successes"
-    header = ["K", "method", "success", "ℓ1", "ℓ2", "ℓ∞", "seconds", "merit of RisingAttacK"]
+    caption = (
+        f"{bench.problem.data.capitalize()}: {n} images, {models} network"
+        f"{'s' if models > 1 else ''}; norms over own successes"
+        f"{'; baselines tuned for each K on network 0' if bench.settings else ''}"
+    )
+    header = ["K", "method", *(["setting"] if bench.settings else []), *NUMBERS,
+              "merit of RisingAttacK"]  # fmt: skip
     return table_html(header, rows, caption=caption)
+
+
+def _settings(method: str, settings: dict[str, Any] | None, iterations: bool = True) -> str:
+    """What a baseline was set to, as a cell of a table."""
+    if settings is None:
+        return "as is"
+    parts = [f"lr {settings['lr']:g}", f"coef {settings['coef']:g}"]
+    parts += [f"{settings['iters']} iterations"] if iterations else []
+    parts += [f"margin {settings['margin']:g}"] if method == "quad" else []
+    rounds = settings.get("search_steps", 1)
+    if rounds > 1:
+        each = f"rounds of {settings['iters']} iterations"
+        parts += [f"{rounds} rounds" if iterations else each]
+    return ", ".join(parts)
+
+
+def _merit(own: AttackResult, their: AttackResult) -> str:
+    """The figure of merit of RisingAttacK against another, as a cell of a table."""
+    return merit_text(figure_of_merit(own, their)).replace("B fails", "it fails")
 
 
 def _numbers(result: AttackResult) -> list[str]:
@@ -181,6 +212,15 @@ def _numbers(result: AttackResult) -> list[str]:
         return ["0 %", "–", "–", "–", f"{result.seconds:.2f}"]
     norms = [f"{getattr(result, norm)[result.success].mean():.3g}" for norm in NORMS]
     return [f"{100 * result.asr:.0f} %", *norms, f"{result.seconds:.2f}"]
+
+
+def mean_step(alpha: np.ndarray) -> np.ndarray:
+    """Mean fraction of the step (n,) over the images that moved; nan where none did.
+
+    alpha (n, images): 0 stands for an image that is finished.
+    """
+    moved = (alpha > 0).sum(1)
+    return np.where(moved > 0, alpha.sum(1) / np.maximum(moved, 1), np.nan)
 
 
 @needs_result
@@ -204,7 +244,7 @@ def iteration_charts(bench: Bench, K: int | None = None) -> hv.Layout:
         start = len(trace[name]) - len(values)
         floor = 1e-3 if log else -np.inf  # a violation of 0 has no place on a logarithmic axis
         if name == "alpha":  # a few values each: single lines would hide each other
-            values = values.mean(1, keepdims=True)
+            values = mean_step(values)[:, None]
         x = np.arange(start, start + len(values))
         paths = [np.c_[x, np.maximum(values[:, i], floor)] for i in range(values.shape[1])]
         options = {"color": color, "line_width": 1.2, "alpha": 0.7, "logy": log}
@@ -226,14 +266,44 @@ def gallery(bench: Bench, K_list: Sequence[int] = (1, 20), image: int = 0) -> Ht
     problem, parts = bench.problem, []
     for K in chosen:
         result = bench.results["rising", K][0]
-        x, delta = problem.x[image], result.delta[image]
-        logits = forward(problem.models[0], (x + delta)[None])[0]
-        view = PerturbationView(problem.names, n_rows=min(K, 8) + 1)
-        view.caption = f"Attack with K = {K}"
-        view.show(x, delta, logits, bench.targets[K][image].tolist(),
-                  label=int(problem.labels[image]))  # fmt: skip
+        still = _attack_still(
+            problem.models[0], problem.x[image], result.delta[image],
+            bench.targets[K][image].tolist(), int(problem.labels[image]), problem.names,
+            f"Attack with K = {K}",
+        )  # fmt: skip
         failed = "" if result.success[image] else " (order not reached: no perturbation kept)"
-        parts.append(f"<h4>K = {K}{failed}</h4>{view.still()}")
+        parts.append(f"<h4>K = {K}{failed}</h4>{still}")
+    return Html("".join(parts))
+
+
+def _attack_still(
+    model: nn.Module, image: torch.Tensor, delta: torch.Tensor, order: list[int], label: int,
+    names: Sequence[str], caption: str,
+) -> str:  # fmt: skip
+    logits = forward(model, (image + delta)[None])[0]
+    view = PerturbationView(names, n_rows=min(len(order), 8) + 1, caption=caption)
+    view.show(image, delta, logits, order, label=label)
+    return view.still()
+
+
+def compare_deltas(
+    subject: Subject, image: int, order: Sequence[int], deltas: Mapping[str, np.ndarray]
+) -> Html:
+    """Several perturbations (C, H, W) of one image by their names, with what each changes."""
+    parts = []
+    for name, values in deltas.items():
+        delta = torch.as_tensor(values)
+        size = np.abs(np.asarray(values, float))
+        still = _attack_still(
+            subject.model, subject.images[image], delta, list(order), int(subject.labels[image]),
+            subject.class_names, name,
+        )  # fmt: skip
+        logits = forward(subject.model, (subject.images[image] + delta)[None])
+        reached = bool(achieved(logits, torch.tensor([list(order)]))[0])
+        parts.append(
+            f"<h4>{html.escape(name)}: {(size > 1e-6).sum()} of {size.size} pixels changed"
+            f"{'' if reached else ' (order not reached)'}</h4>{still}"
+        )
     return Html("".join(parts))
 
 
@@ -264,36 +334,95 @@ def _setting_chart(part: str, settings: dict[str, AttackResult], whole: AttackRe
     ]  # fmt: skip
     names = {"rank": "singular vectors kept", "margin": "margin [logits]",
              "rivals": "rivals kept"}  # fmt: skip
-    label = names[part]
+    label, n = names[part], len(next(iter(settings.values())).success)
     layers = [
         hv.Curve(rates, label, PERCENT).opts(color=OKABE_ITO["vermillion"]),
         hv.Scatter(rates, label, PERCENT).opts(color=OKABE_ITO["vermillion"], size=7),
-        hv.HLine(100 * whole.asr),
     ]
+    more = ""
+    if n == len(whole.success):
+        layers.append(hv.HLine(100 * whole.asr))
+    else:  # other images: a line would compare what cannot be compared
+        more = f", {n} images"
     if marks:
         text = hv.Labels(marks, [label, PERCENT], "ℓ2")
         layers.append(text.opts(text_font_size="8pt", text_color=MUTED, yoffset=-8))
     return hv.Overlay(layers).opts(
-        title=f"{part.capitalize()} (numbers: mean ℓ2)", width=420, height=300, ylim=(-14, 108)
-    )
+        title=f"{part.capitalize()}{more} (numbers: mean ℓ2)", width=420, height=300,
+        ylim=(-14, 108),
+    )  # fmt: skip
 
 
 @needs_result
 def width_chart(widths: Widths) -> hv.Layout:
-    """Success against the width of the features, a line for each K; the whole for two attacks."""
-    charts = []
+    """How long an order a network can be made to say, and how well it reads, by feature width.
+
+    A star is the deeper network. Longest order: of the K tried, the longest that at least half of
+    the images are made to say, 0 if none.
+    """
+    charts = [_longest_chart(widths), _accuracy_chart(widths)]
+    charts += [_width_success(widths, method) for method in widths.asr]
+    return hv.Layout(charts).opts(shared_axes=False, toolbar=None).cols(2)
+
+
+def longest_orders(asr: np.ndarray, K: np.ndarray) -> np.ndarray:
+    """The longest K (k,) with success of at least half, for each row of asr (n, k); 0 if none."""
+    return (np.where(asr >= 0.5, K, 0)).max(1)
+
+
+def _by_width(widths: Widths) -> dict[str, Any]:
+    """Options of a chart over the widths."""
+    ticks = [int(w) for w in widths.widths]
+    every = [*ticks, *([widths.deep_width] if widths.deep else [])]
+    limits = 0.8 * min(every), 1.25 * max(every)  # room for markers
+    return {"logx": True, "xticks": ticks, "xlim": limits, "width": 440, "height": 290}
+
+
+def _star(x: int, y: float, color: str, *axes: str) -> hv.Scatter:
+    return hv.Scatter([(x, y)], *axes).opts(color=color, marker="star", size=15, line_color=INK)
+
+
+def _longest_chart(widths: Widths) -> hv.Overlay:
+    axes, layers = ("features", "longest order K"), []
     for method, asr in widths.asr.items():
-        lines = [
-            hv.Curve((widths.widths, 100 * asr[:, column]), "features", PERCENT,
-                     label=f"K = {K}").opts(color=color)
-            for column, (K, color) in enumerate(zip(widths.K, CYCLE, strict=False))
-        ]  # fmt: skip
-        charts.append(
-            hv.Overlay(lines).opts(title=f"{TITLES[method]}: room for long orders", logx=True,
-                                   xticks=[int(w) for w in widths.widths], width=420,
-                                   height=290, ylim=(-4, 104), legend_position="right")
-        )  # fmt: skip
-    return hv.Layout(charts).opts(shared_axes=False, toolbar=None)
+        points, color = (widths.widths, longest_orders(asr, widths.K)), COLORS[method]
+        layers.append(hv.Curve(points, *axes, label=TITLES[method]).opts(color=color))
+        layers.append(hv.Scatter(points, *axes).opts(color=color, marker=MARKERS[method], size=7))
+        if widths.deep:
+            (longest,) = longest_orders(widths.deep[method][None], widths.K)
+            layers.append(_star(widths.deep_width, longest, color, *axes))
+    return hv.Overlay(layers).opts(
+        title="Longest order that half of the images say",
+        yticks=[0, *widths.K.tolist()], ylim=(-1.5, 1.08 * widths.K.max()),
+        legend_position="right", **_by_width(widths),
+    )  # fmt: skip
+
+
+def _accuracy_chart(widths: Widths) -> hv.Overlay:
+    axes, points = ("features", "accuracy [%]"), (widths.widths, 100 * widths.accuracy)
+    layers = [
+        hv.Curve(points, *axes).opts(color=INK),
+        hv.Scatter(points, *axes).opts(size=7, color=INK),
+    ]
+    if widths.deep:
+        layers.append(_star(widths.deep_width, 100 * widths.deep_accuracy, MUTED, *axes))
+    return hv.Overlay(layers).opts(
+        title="How well the networks read (star: the deeper)", padding=0.1, **_by_width(widths)
+    )
+
+
+def _width_success(widths: Widths, method: str) -> hv.Overlay:
+    """Success of an attack against the width, a line for each K; stars: the deeper network."""
+    axes, layers = ("features", PERCENT), []
+    for column, (K, color) in enumerate(zip(widths.K, CYCLE, strict=False)):
+        rates = 100 * widths.asr[method][:, column]
+        layers.append(hv.Curve((widths.widths, rates), *axes, label=f"K = {K}").opts(color=color))
+        if widths.deep:
+            layers.append(_star(widths.deep_width, 100 * widths.deep[method][column], color, *axes))
+    return hv.Overlay(layers).opts(
+        title=f"{TITLES[method]}: success", ylim=(-6, 106), legend_position="right",
+        **_by_width(widths),
+    )  # fmt: skip
 
 
 @needs_result
@@ -309,30 +438,27 @@ def tuned_table(tuned: TunedBench) -> Html:
                 rows.append([f"{K}", TITLES["rising"], settings, *_numbers(result), ""])
         for (method, of_K), found in tuned.tuned.items():
             if of_K == K:
-                s = found.settings
-                settings = f"lr {s['lr']:g}, coef {s['coef']:g}, {s['iters']} iterations"
-                settings += f", margin {s['margin']:g}" if method == "quad" else ""
-                settings += f", {s['search_steps']} rounds" if s.get("search_steps", 1) > 1 else ""
-                merit = merit_text(figure_of_merit(own, found.result)) if own else ""
-                rows.append([f"{K}", TITLES[method], settings, *_numbers(found.result),
-                             merit.replace("B fails", "it fails")])  # fmt: skip
-    header = ["K", "method", "setting", "success", "ℓ1", "ℓ2", "ℓ∞", "seconds",
-              "merit of RisingAttacK"]  # fmt: skip
+                rows.append([f"{K}", TITLES[method], _settings(method, found.settings),
+                             *_numbers(found.result),
+                             _merit(own, found.result) if own else ""])  # fmt: skip
+    header = ["K", "method", "setting", *NUMBERS, "merit of RisingAttacK"]
     return table_html(header, rows, caption="Baselines at their best setting, on these images")
 
 
 @needs_result
 def equal_time_table(found: EqualTime) -> Html:
     """Every attack with the processor time that RisingAttacK took."""
-    own, rows = found.results["rising"], []
-    for method, result in found.results.items():
-        merit = "" if method == "rising" else merit_text(figure_of_merit(own, result))
-        rows.append([TITLES[method], f"{found.iterations[method]}", *_numbers(result),
-                     merit.replace("B fails", "it fails")])  # fmt: skip
-    header = ["method", "iterations", "success", "ℓ1", "ℓ2", "ℓ∞", "seconds",
-              "merit of RisingAttacK"]  # fmt: skip
-    caption = f"The same processor time for each, K = {found.K}"
-    return table_html(header, rows, caption=caption)
+    rows = []
+    for (method, K), result in found.results.items():
+        own = found.results["rising", K]
+        settings = _settings(method, found.settings.get((method, K)), iterations=False)
+        merit = "" if method == "rising" else _merit(own, result)
+        rows.append([f"{K}", TITLES[method], settings, f"{found.iterations[method, K]}",
+                     *_numbers(result), merit])  # fmt: skip
+    rows.sort(key=lambda row: int(row[0]))
+    header = ["K", "method", "setting", "iterations", *NUMBERS, "merit of RisingAttacK"]
+    chosen = "tuned on these images" if found.tuned else "with the settings of the parameters"
+    return table_html(header, rows, caption=f"The same processor time for each; baselines {chosen}")
 
 
 @needs_result
@@ -340,7 +466,7 @@ def anchor_table(anchor: Anchor) -> Html:
     """K = 1 beside foolbox's attacks."""
     rows = [[html.escape(title), *_numbers(r)] for title, r in anchor.results.items()]
     caption = f"K = 1, digits. {anchor.missing}".strip()
-    return table_html(["attack", "success", "ℓ1", "ℓ2", "ℓ∞", "seconds"], rows, caption=caption)
+    return table_html(["attack", *NUMBERS], rows, caption=caption)
 
 
 @needs_result
@@ -355,27 +481,29 @@ def nested_chart(nested: Nested) -> hv.Overlay:
 
 
 @needs_result
-def defense_chart(curves: dict[str, Any]) -> hv.Layout:
-    """Share of images reached within a budget, and what is certified out of reach."""
+def defense_chart(curves: dict[int, dict[str, Curve]]) -> hv.Layout:
+    """Share of images reached within a budget, and what is certified out of reach, for each K."""
     from .ablations import DEFENSE_EPS
 
-    axes = "budget ε [ℓ2]", "share of images [%]"
-    lines = [
-        hv.Curve((DEFENSE_EPS, 100 * curve.reached), *axes, label=f"{name}: reached").opts(
-            color=color
-        )
-        for (name, curve), color in zip(curves.items(), CYCLE, strict=False)
-    ]
-    for (_, curve), color in zip(curves.items(), CYCLE, strict=False):
+    charts = [_budget_chart(K, of_K, DEFENSE_EPS) for K, of_K in curves.items()]
+    first = next(iter(curves.values()))
+    clean = ", ".join(f"{name} {100 * curve.clean:.0f} %" for name, curve in first.items())
+    return hv.Layout(charts).opts(title=f"Clean accuracy: {clean}", toolbar=None).cols(1)
+
+
+def _budget_chart(K: int, curves: dict[str, Curve], eps: np.ndarray) -> hv.Overlay:
+    axes, lines = ("budget ε [ℓ2]", "share of images [%]"), []
+    for (name, curve), color in zip(curves.items(), CYCLE, strict=False):
+        reached = hv.Curve((eps, 100 * curve.reached), *axes, label=f"{name}: reached")
+        lines.append(reached.opts(color=color))
         if curve.certified is not None:
-            lines.append(
-                hv.Curve((DEFENSE_EPS, 100 * (1 - curve.certified)), *axes,
-                         label="limit by the certificate").opts(color=color, line_dash="dashed")
-            )  # fmt: skip
-    clean = ", ".join(f"{name} {100 * curve.clean:.0f} %" for name, curve in curves.items())
+            limit = (eps, 100 * (1 - curve.certified))
+            limit = hv.Curve(limit, *axes, label=f"{name}: limit by the certificate")
+            lines.append(limit.opts(color=color, line_dash="dashed"))
+    n = max((len(curve.smallest) for curve in curves.values()), default=0)
     return hv.Overlay(lines).opts(
-        title=f"Attacks at K = 1. Clean accuracy: {clean}", width=720, height=330,
-        legend_position="right", ylim=(-4, 104),
+        title=f"Orders of K = {K}, {n} digits", width=760, height=270, legend_position="right",
+        ylim=(-4, 104),
     )  # fmt: skip
 
 
