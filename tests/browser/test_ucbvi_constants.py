@@ -65,6 +65,18 @@ def test_a_change_of_the_form_runs_anew_and_optimism_breaks(bench):
     expect(bench.get_by_text("BF-I ✗ V < V* in")).to_be_visible(timeout=60_000)
 
 
+def test_both_axes_are_switches_with_names(bench):
+    shown = picture(bench, "Regret, pseudo")
+    before = shown.inner_html()
+    expect(bench.get_by_role("checkbox", name="Log regret")).to_be_checked()
+    bench.get_by_role("checkbox", name="Log episodes").uncheck()
+    bench.wait_for_function(
+        "([shown, before]) => shown.innerHTML !== before", arg=[shown.element_handle(), before]
+    )
+    tree = bench.locator("body").aria_snapshot()
+    assert '- checkbox "Log episodes"' in tree and "- checkbox [" not in tree  # none is nameless
+
+
 def test_bandits_answer_a_click(bench):
     open_tab(bench, "Bandits")
     bench.get_by_role("button", name="Pull the arms").click()

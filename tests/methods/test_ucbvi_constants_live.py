@@ -5,7 +5,7 @@ import asyncio
 import numpy as np
 import pytest
 
-from workbench.methods.ucbvi_constants import bonuses, experiments, live, study, views
+from workbench.methods.ucbvi_constants import bonuses, drawings, experiments, live, study, views
 from workbench.methods.ucbvi_constants.bonuses import Sizes
 from workbench.steps import run
 
@@ -92,8 +92,14 @@ def test_the_kind_of_regret_only_draws_anew(bench):
 def test_log_axes_are_switches(bench):
     hello(bench)
     both = bench.pictures["Regret"].html
-    bench.x_log.value = False
-    assert bench.pictures["Regret"].html != both
+    bench.log_axes.value = ["Log regret"]
+    one = bench.pictures["Regret"].html
+    assert one != both and bench.log_axes.options == ["Log episodes", "Log regret"]
+    bench.log_axes.value = ["Log episodes"]
+    assert bench.pictures["Regret"].html not in (one, both)
+    bench.log_axes.value = []
+    c = bench.comparison
+    assert str(drawings.regret_drawing(c, "pseudo", False, False)) in bench.pictures["Regret"].html
 
 
 def test_long_runs_wait_for_the_button(bench):

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from workbench import theme
-from workbench.methods.ucbvi_constants import drawings, experiments, study, views
+from workbench.methods.ucbvi_constants import drawings, experiments, live, study, views
 from workbench.methods.ucbvi_constants.bonuses import ALGORITHMS, Sizes
 from workbench.methods.ucbvi_constants.learning import learn
 from workbench.numerics.mdp import river_swim, uniform_random
@@ -117,6 +117,47 @@ def test_what_random_play_and_practitioners_lose_is_said_in_words(finished):
         assert "has not run" in views.against_baselines(unknown)
     begun = replace(ours, runs={a: [None] * 2 for a in ours.runs})
     assert "has not run" in views.against_baselines(replace(finished, baselines=begun))
+
+
+def test_a_rare_violation_never_looks_like_none(finished):
+    shares = (0.0, 0.001, 0.07)
+    assert [drawings.share_text(v) for v in shares] == ["0 %", "under 1 %", "7 %"]
+    rare = replace(finished.main.runs["BF"][0], violated=np.array([0.0, 0.001]))
+    table = views.regret_table(replace(finished.main, runs={"BF": [rare]}))
+    assert "under 1 %" in table and "BF ✗ V < V* in under 1 %" in live.optimism_text(
+        replace(finished.main, runs={"BF": [rare]})
+    )
+
+
+def test_bands_of_bandits_are_standard_errors_and_one_set_has_none(finished):
+    bandits = finished.bandits
+    found = bandits.curves[10, "published"]
+    band = next(
+        part
+        for part in views.bandit_chart(bandits)
+        if isinstance(part, hv.Area) and part.data.iloc[-1, 2] > found[:, -1].mean() > 200
+    )
+    half = 1.96 * np.abs(np.diff(found[:, -1]))[0] / 2  # of two: deviation / sqrt(2)
+    assert band.data.iloc[-1, 2] == pytest.approx(found[:, -1].mean() + half)
+    one = replace(bandits, curves={key: c[:1] for key, c in bandits.curves.items()})
+    assert not [part for part in views.bandit_chart(one) if isinstance(part, hv.Area)]
+    assert "<polygon" not in drawings.bandit_drawing(one)
+    assert drawings.bandit_drawing(bandits).count("<polygon") == 4
+
+
+def test_every_experiment_of_a_study_is_in_a_view(finished):
+    shown = " ".join(
+        str(part.object)
+        for view in ("Regret", "Q-tables", "Bounds and rivers")
+        for part in views.VIEWS[view](finished).objects
+    )
+    assert "random 3 x 3, H = 5, K = 10,000" in shown
+    for a in ("BF-I", "MVP"):
+        assert f"{a}, episode 200, stage 1" in shown
+    few = replace(finished, main=replace(finished.main, runs={"CH": finished.main.runs["CH"]}))
+    assert "CH, episode 200" in views.VIEWS["Q-tables"](few).objects[0].object
+    empty = study.UCBVIStudy(finished.parameters)
+    assert "has not run" in views.VIEWS["Q-tables"](empty).objects[0].object
 
 
 def test_an_interrupted_study_shows_what_has_ended(finished):
@@ -235,6 +276,8 @@ def test_heat_maps_name_each_algorithm_and_mark_what_was_never_tried():
     assert "<b>BF</b>" in picture and "<b>first action</b>" in picture
     assert picture.count(">–<") >= 9  # the first action only ever goes left
     assert drawings.visits_drawing([]).count("<figure") == 0
+    wide = drawings.visits_drawing([learn(uniform_random(100, 2, 0), "BF", H=2, K=10)])
+    assert 'width="2622"' in wide and "max-width:100%;overflow-x:auto" in wide
 
 
 def test_scans_and_bandits_draw_half_done(finished):

@@ -295,7 +295,8 @@ def _heat_map(run: Run) -> str:
     width, height = 22 + S * cell, A * 26 + 18
     label = f"{run.algorithm}: percent of visits by action and state"
     return (
-        f'<figure style="margin:0"><figcaption><b>{html.escape(run.algorithm)}</b> regret '
+        f'<figure style="margin:0;max-width:100%;overflow-x:auto"><figcaption><b>'
+        f"{html.escape(run.algorithm)}</b> regret "
         f"{run.pseudo[-1] if len(run.pseudo) else 0:,.0f}</figcaption>"
         f'<svg width="{width}" height="{height}" viewBox="0 0 {width} {height}" role="img" '
         f'aria-label="{label}" style="font:11px {FONT}">{"".join(parts)}</svg></figure>'
@@ -307,6 +308,11 @@ def _percent(share: float) -> str:
         return NEVER
     percent = 100 * share
     return f"{percent:.0f}" if percent >= 9.5 else f"{percent:.1f}" if percent >= 0.05 else "&lt;.1"
+
+
+def share_text(share: float) -> str:
+    """`7 %`; what is above 0 never looks like 0."""
+    return "under 1 %" if 0 < share < 0.005 else f"{100 * share:.0f} %"
 
 
 def scan_drawing(scan: Scan) -> Html:
@@ -339,11 +345,12 @@ def bandit_drawing(bandits: Bandits) -> Html:
     lines = []
     for (A, index), curves in bandits.curves.items():
         mean = curves.mean(0)
-        half = 1.96 * curves.std(0) / np.sqrt(len(curves))
+        half = 1.96 * curves.std(0, ddof=1) / np.sqrt(len(curves)) if len(curves) > 1 else None
         color = _C["blue"] if A == min(a for a, _ in bandits.curves) else _C["vermillion"]
         dash = "" if index == "published" else DASHED
         name = f"{A} arms, {index}: {mean[-1]:,.0f}"
-        lines.append(Line(name, bandits.rounds, mean, color, dash, 2.0, mean - half, mean + half))
+        band = (None, None) if half is None else (mean - half, mean + half)
+        lines.append(Line(name, bandits.rounds, mean, color, dash, 2.0, *band))
     return chart(
         f"Bandits: two constants ({len(next(iter(bandits.curves.values())))} sets of arms)",
         lines, "round", "summed regret", log_x=True, width=WIDTH, height=HEIGHT,

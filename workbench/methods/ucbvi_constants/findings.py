@@ -7,12 +7,13 @@ judged only in the setting of its threshold, else "not tested".
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from workbench.claims import Claim, Claims, judge
+from workbench.claims import RESAMPLES, Claim, Claims, judge
 
 from .bonuses import PAPER, Sizes, bernstein_below_hoeffding_from, meaningful_from, visits_to_inform
 
@@ -24,7 +25,10 @@ PILOT, OURS = "Threshold from pilot measurements.", "Threshold ours."
 MAIN_K, LONG_K = 100_000, 1_000_000
 RANDOM = "random MDPs, 3 states, 3 actions"
 STANDARD = Sizes(3, 3, 5, MAIN_K)
+FEW = 3  # runs from which a claim about each of them is judged
 MANY = 10  # runs from which an order of means is judged, as in the paper
+BANDITS = 20  # sets of arms from which the ratio of means is judged, as in the pilot
+ORDER = (("BF-I", "BF"), ("BF", "CH-I"), ("CH-I", "CH"), ("CH-I", "MVP"))  # the smaller first
 # By this factor a median may exceed the one before it and still count as falling.
 MONOTONE = 1.05
 
@@ -33,7 +37,7 @@ def claims(study: UCBVIStudy) -> Claims:
     """All claims of the method, judged on what has been measured so far."""
     return Claims([
         *_main(study), *_short(study), *_long(study), *_river(study), *_scan(study),
-        *_switches(study), *_bounds(), *_bandits(study), *_grid(study),
+        *_switches(study), *_bounds(study), *_bandits(study), *_grid(study),
     ])  # fmt: skip
 
 
@@ -43,15 +47,30 @@ def means(comparison: Comparison, kind: str = "pseudo") -> str:
     return ", ".join(f"{a} {mean:,.0f}" for mean, a in found) + "."
 
 
-def steps_of_the_order(comparison: Comparison) -> list[float]:
-    """Ratios of means that are below 1 when BF-I < BF < CH-I < CH and CH-I < MVP."""
-    pairs = (("BF-I", "BF"), ("BF", "CH-I"), ("CH-I", "CH"), ("CH-I", "MVP"))
-    return [comparison.mean(a) / comparison.mean(b) for a, b in pairs]
+def steps_of_the_order(means: np.ndarray) -> np.ndarray:
+    """Ratios (4, ...) of `means` (5, ...) of PAPER: below 1 if BF-I < BF < CH-I < CH and MVP."""
+    return np.array([means[PAPER.index(a)] / means[PAPER.index(b)] for a, b in ORDER])
 
 
-def _usable(comparison: Comparison | None, *needed: str) -> Comparison | None:
-    """The comparison if all its runs of the needed algorithms have ended."""
-    if comparison is None:
+def _with_interval(
+    claim: Claim, statistic: Callable[[np.ndarray], np.ndarray], finals: np.ndarray, over: str
+) -> Claim:
+    """The claim with the 95 % interval of a statistic of means: a bootstrap of whole runs.
+
+    finals (m, n): n regrets of each of m quantities; statistic: of their means (m, ...).
+    """
+    n = finals.shape[1]
+    drawn = np.random.default_rng(0).integers(0, n, (RESAMPLES, n))
+    low, high = np.quantile(statistic(finals[:, drawn].mean(-1)), (0.025, 0.975))
+    return replace(claim, low=float(low), high=float(high), n=n, over=over)
+
+
+def _usable(comparison: Comparison | None, *needed: str, runs: int = FEW) -> Comparison | None:
+    """The comparison if enough `runs` were asked for and all of the needed algorithms have ended.
+
+    Fewer than three MDPs, or repetitions, say nothing of "each".
+    """
+    if comparison is None or runs < FEW:
         return None
     runs = [run for a in needed for run in comparison.runs.get(a, [None])]
     ended = all(run and run.episodes[-1] == comparison.sizes.K for run in runs)
@@ -64,7 +83,7 @@ def _main(study: UCBVIStudy) -> list[Claim]:
     found = []
     for H, result in ((5, study.main if p.H == 5 else None),
                       (10, study.taller if p.second_H == 10 else None)):  # fmt: skip
-        c = _usable(result if standard else None, *PAPER)
+        c = _usable(result if standard else None, *PAPER, runs=p.runs)
         place = f"{RANDOM}, H = {H}"
         found += [
             judge(
@@ -78,16 +97,29 @@ def _main(study: UCBVIStudy) -> list[Claim]:
                 f"BF beats MVP, whose bound has the better order: ratio of regret ({place})",
                 c and c.ratio("BF", "MVP"), each_at_most=0.2, over="MDPs", note=PILOT,
             ),
-            judge(
-                f"order_{H}",
-                "Mean regret is ordered BF-I < BF < CH-I < CH and CH-I < MVP: ratios of "
-                f"neighbors ({place})",
-                steps_of_the_order(c) if c and p.runs >= MANY else None, each_at_most=1.0,
-                over="pairs",
-                note=f"{_exceptions(c) if c else ''} {PILOT}".strip(),
-            ),
+            _order(f"order_{H}", place, c if p.runs >= MANY else None),
         ]  # fmt: skip
     return found
+
+
+def _order(id: str, place: str, c: Comparison | None) -> Claim:
+    finals = np.array([c.final(a) for a in PAPER]) if c else None
+    ratios = None if finals is None else steps_of_the_order(finals.mean(1))
+    note = ""
+    if c is not None and ratios is not None:
+        each = zip(ORDER, ratios, strict=True)
+        note = ", ".join(f"{a} / {b} {ratio:.2f}" for (a, b), ratio in each)
+        note += f". {_exceptions(c)} "
+    claim = judge(
+        id,
+        "Mean regret is ordered BF-I < BF < CH-I < CH and CH-I < MVP: largest ratio of "
+        f"neighbors ({place})",
+        None if ratios is None else [ratios.max()], each_at_most=1.0, threshold="largest ≤ 1",
+        over="MDPs", note=note + PILOT,
+    )  # fmt: skip
+    if finals is None:
+        return claim
+    return _with_interval(claim, lambda m: steps_of_the_order(m).max(0), finals, "MDPs")
 
 
 def _exceptions(c: Comparison) -> str:
@@ -104,9 +136,6 @@ def _exceptions(c: Comparison) -> str:
 
 def _short(study: UCBVIStudy) -> list[Claim]:
     c = _usable(study.short, "BF", "BF-I", "practitioner")
-    practice = None
-    if c:
-        practice = c.ratio("practitioner", "BF-I", "realised")[:3]
     return [
         judge(
             "constants_bf_short",
@@ -118,14 +147,15 @@ def _short(study: UCBVIStudy) -> list[Claim]:
             "practitioners",
             "The bonus that practitioners use, with no guarantee, has far less regret than BF-I: "
             f"ratio of realised regret after 10,000 episodes ({RANDOM}, H = 5)",
-            practice, each_at_most=0.2, over="MDPs", note=f"Not in the paper. {OURS}",
+            c and c.ratio("practitioner", "BF-I", "realised"), each_at_most=0.2, over="MDPs",
+            note=f"Not in the paper. {OURS}",
         ),
     ]  # fmt: skip
 
 
 def _long(study: UCBVIStudy) -> list[Claim]:
     p = study.parameters
-    c = _usable(study.long if p.long_K >= LONG_K else None, *PAPER)
+    c = _usable(study.long if p.long_K >= LONG_K else None, *PAPER, runs=p.long_runs)
     note = f"{means(c)} " if c else ""
     if c:
         gaps = {a: np.mean([run.gap for run in c.runs[a]]) for a in PAPER}
@@ -139,7 +169,7 @@ def _long(study: UCBVIStudy) -> list[Claim]:
         ),
         judge(
             "long_mvp",
-            "MVP, slow to learn anything, has ten times the regret of BF-I even then: "
+            "MVP, slow to learn anything, has at least ten times the regret of BF-I even then: "
             f"ratio BF-I / MVP ({RANDOM}, H = 5)",
             c and c.ratio("BF-I", "MVP"), each_at_most=0.1, over="MDPs", note=PILOT,
         ),
@@ -149,9 +179,13 @@ def _long(study: UCBVIStudy) -> list[Claim]:
 def _river(study: UCBVIStudy) -> list[Claim]:
     p = study.parameters
     long = study.long_river or {}
-    c = _usable(study.river if p.K >= MAIN_K else None, "BF", "BF-I", "MVP")
-    tied = _usable(long.get("random") if p.K >= MAIN_K else None, "BF", "BF-I", "MVP")
-    first = _usable(long.get("first") if p.K >= MAIN_K else None, "BF", "BF-I", "MVP")
+    c, tied, first = (
+        _usable(result if p.K >= MAIN_K else None, "BF", "BF-I", "MVP", runs=runs)
+        for result, runs in (
+            (study.river, p.river_runs), (long.get("random"), p.long_river_runs),
+            (long.get("first"), p.long_river_runs),
+        )
+    )  # fmt: skip
     river = "RiverSwim of 5 states, H = 10"
     return [
         judge(
@@ -169,7 +203,8 @@ def _river(study: UCBVIStudy) -> list[Claim]:
             "(ratio)",
             first and first.ratio("BF-I", "MVP"), each_at_most=1.0, over="runs",
             note=f"{means(first) if first else ''} Counter-example: the table of MVP is at its cap "
-            f"H, and among equals it takes the first action, left, which is nearly optimal. {OURS}",
+            "H, and among equals it takes the first action, left, which is nearly optimal. "
+            f"{OURS}".strip(),
         ),
         judge(
             "long_river_random",
@@ -182,7 +217,8 @@ def _river(study: UCBVIStudy) -> list[Claim]:
 
 def _scan(study: UCBVIStudy) -> list[Claim]:
     p, scan = study.parameters, study.scan
-    enough = scan is not None and p.K >= MAIN_K and not np.isnan(scan.regret["BF-I"]).any()
+    judged = p.K >= MAIN_K and p.scan_runs >= FEW
+    enough = judged and scan is not None and not np.isnan(scan.regret["BF-I"]).any()
     growth = violated = None
     note = ""
     if enough:
@@ -214,63 +250,71 @@ def _scan(study: UCBVIStudy) -> list[Claim]:
 
 def _switches(study: UCBVIStudy) -> list[Claim]:
     p, s = study.parameters, study.switches
-    enough = s is not None and p.K >= MAIN_K
-    last = official = violated = None
+    enough = s is not None and p.K >= MAIN_K and p.runs >= FEW
+    finals = official = violated = None
     note = saved = ""
     if enough:
-        plain, without = (c.mean("BF-I") for c in (s.plain, s.last_step))
-        last = [without / plain] if p.runs >= MANY else None
-        apart = s.last_step.final("BF-I") / s.plain.final("BF-I")
+        finals = np.array([c.final("BF-I") for c in (s.last_step, s.plain)])
+        without, plain = finals.mean(1)
+        apart = finals[0] / finals[1]
         saved = (
             f"Means {plain:,.0f} with and {without:,.0f} without it. On a single MDP it may hurt: "
             f"ratios {apart.min():.2f} to {apart.max():.2f}, above 1 on {(apart > 1).sum()} of "
             f"{len(apart)}. "
         )
-        violated = max(run.violated.max() for run in s.last_step.runs["BF-I"])
-        official = [*s.official.ratio("BF-I", "BF"), *s.official.ratio("BF", "MVP")]
+        violated = [run.violated.max() for run in s.last_step.runs["BF-I"]]
+        official = np.maximum(s.official.ratio("BF-I", "BF"), s.official.ratio("BF", "MVP"))
         note = f"{means(s.official)} "
+    last = judge(
+        "last_step",
+        "No bonus at the last step, where rewards are known, lowers the mean regret of BF-I by "
+        "5 to 25 % (ratio of means)",
+        [without / plain] if enough and p.runs >= MANY else None, at_least=0.75, at_most=0.95,
+        over="MDPs", note=f"{saved}Not in the paper. {PILOT}",
+    )  # fmt: skip
+    if last.measured is not None:
+        last = _with_interval(last, lambda m: m[0] / m[1], finals, "MDPs")
     return [
-        judge(
-            "last_step",
-            "No bonus at the last step, where rewards are known, lowers the mean regret of BF-I by "
-            "5 to 25 % (ratio of means)",
-            last, at_least=0.75, at_most=0.95, over="ratios",
-            note=f"{saved}Not in the paper. {PILOT}",
-        ),
+        last,
         judge(
             "last_step_optimism",
             "BF-I stays optimistic without a bonus at the last step: largest share of V_h < V*_h "
             "at any recorded episode",
-            None if violated is None else [violated], each_at_most=0.0, over="shares",
-            note=PILOT,
+            violated, each_at_most=0.0, over="MDPs", note=PILOT,
         ),
         judge(
             "official_variance",
             "The ranking BF-I < BF < MVP is the same with the variance of the released program: "
-            "ratios of neighbors on each MDP",
-            official, each_at_most=1.0, over="ratios", note=note + OURS,
+            "the larger ratio of neighbors on each MDP",
+            official, each_at_most=1.0, over="MDPs", note=note + OURS,
         ),
     ]  # fmt: skip
 
 
-def _bounds() -> list[Claim]:
+def _bounds(study: UCBVIStudy) -> list[Claim]:
+    p = study.parameters
     crossing = {a: np.log10(meaningful_from(a, STANDARD)) for a in ("CH", "BF")}
     later = np.log10(bernstein_below_hoeffding_from(STANDARD))
     where = "3 states, 3 actions, H = 5"
+    source = f"Arithmetic, no run decides it: bound from memory of Azar et al., delta = 1. {OURS}"
+    c = _usable(study.main if p.standard and p.H == 5 else None, "CH", "BF")
+    measured = ""
+    if c:
+        times = c.mean("CH") / c.mean("BF")
+        measured = f"Measured after {p.K:,} episodes, CH has {times:.1f} times the regret of BF. "
     return [
         judge(
             f"bound_{a.lower()}",
             f"The published bound of {a} says less than H K until K = 10^x ({where})",
             [crossing[a]], at_least=low, at_most=low + 1, over="formulas",
-            note="Bound from memory of Azar et al., delta = 1.",
+            note=source,
         )
         for a, low in (("CH", 7.0), ("BF", 8.0))
     ] + [
         judge(
             "bound_order",
-            f"The published bound of BF is below that of CH only from K = 10^x ({where}), although "
-            "its regret is many times lower long before",
-            [later], at_least=10.0, over="formulas", note="From memory of Azar et al., delta = 1.",
+            f"The published bound of BF is below that of CH only from K = 10^x ({where})",
+            [later], at_least=10.0, over="formulas", note=measured + source,
         )
     ]  # fmt: skip
 
@@ -279,23 +323,31 @@ def _bandits(study: UCBVIStudy) -> list[Claim]:
     from .experiments import ARMS
 
     b = study.bandits
-    enough = b is not None and study.parameters.bandit_runs >= 20
-    each = ", ".join(f"{A} arms {b.ratio(A):.2f}" for A in ARMS) + ". " if enough else ""
-    return [
-        judge(
-            "bandits",
-            "Bandits: the refined index has a fifth to a half of the regret of the published one "
-            "(ratio of means, 100,000 rounds)",
-            [b.ratio(A) for A in ARMS] if enough else None, each_at_least=0.2, each_at_most=0.5,
-            over="numbers of arms", note=each + PILOT,
-        )
-    ]  # fmt: skip
+    if b is None or min(len(curves) for curves in b.curves.values()) < BANDITS:
+        b = None  # maybe stopped
+    each = ", ".join(f"{A} arms {b.ratio(A):.2f}" for A in ARMS) + ". " if b else ""
+    claim = judge(
+        "bandits",
+        "Bandits: the refined index has a fifth to a half of the regret of the published one "
+        "(ratio of means, 100,000 rounds)",
+        [b.ratio(A) for A in ARMS] if b else None, each_at_least=0.2, each_at_most=0.5,
+        over="sets of arms", note=each + PILOT,
+    )  # fmt: skip
+    if b is None:
+        return [claim]
+    order = [(A, index) for index in ("refined", "published") for A in ARMS]
+    finals = np.array([b.curves[key][:, -1] for key in order])
+    half = len(ARMS)
+    return [_with_interval(claim, lambda m: (m[:half] / m[half:]).mean(0), finals, "sets of arms")]
 
 
 def _grid(study: UCBVIStudy) -> list[Claim]:
-    done = study.grid if study.parameters.K >= MAIN_K and study.grid else None
+    from .experiments import GRID
+
+    p, done = study.parameters, study.grid or []
     ratios: Sequence[float] | None = None
-    if done:
+    # Every size, and not those before an interrupt.
+    if p.K >= MAIN_K and p.grid_runs >= FEW and len(done) == len(GRID):
         ratios = [max(c.mean("BF-I") / c.mean("BF"), c.mean("BF") / c.mean("MVP")) for c in done]
     return [
         judge(

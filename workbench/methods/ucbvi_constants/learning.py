@@ -112,7 +112,10 @@ def check_problem(mdp: MDP, start: int | None = None) -> int:
         )
     if start is None:
         if mdp.start.max() < 1 - 1e-9:
-            raise ValueError("the start is random: UCBVI here starts in one state; give start=")
+            raise ValueError(
+                "the start is random: UCBVI here starts in one state; give start=, or in a file "
+                "an array start that is 1 for one state"
+            )
         return int(mdp.start.argmax())
     if not _whole(start) or not 0 <= start < mdp.n:
         raise ValueError(f"start = {start}: allowed are the states 0 to {mdp.n - 1}")

@@ -86,7 +86,8 @@ def optimism_text(comparison: Comparison) -> str:
             found.append(f"{a} – keeps no table")
         elif done and len(done.episodes):
             worst = float(done.violated.max())
-            sign, word = ("✓", "optimistic") if worst == 0 else ("✗", f"V < V* in {worst:.0%}")
+            share = drawings.share_text(worst)
+            sign, word = ("✓", "optimistic") if worst == 0 else ("✗", f"V < V* in {share}")
             found.append(f"{a} {sign} {word}")
     return "; ".join(found)
 
@@ -134,18 +135,18 @@ class Bench:
             made.param.watch(lambda event: action(), "value")
             return made
 
-        def check(label: str) -> Any:
-            made = pn.widgets.Checkbox(label=label, value=True, margin=(4, 14, 4, 0))
-            made.param.watch(lambda event: self._draw_regret(), "value")
-            return made
-
         self.run_button = button("Run", self.run, 80, color="primary")
         self.stop_button = button("Stop", self.stop, 80, disabled=True)
         self.status = pn.pane.HTML(
             "Waiting for the page.", sizing_mode="stretch_width", min_height=22,
             margin=(0, 0, 6, 0), styles={"font-family": theme.FONT},
         )  # fmt: skip
-        self.x_log, self.y_log = check("Log episodes"), check("Log regret")
+        # A group, since a single checkbox of Panel has no name for screen readers.
+        self.log_axes = pn.widgets.CheckBoxGroup(
+            label="Axes", options=["Log episodes", "Log regret"], inline=True, margin=(4, 0),
+            value=["Log episodes", "Log regret"],
+        )  # fmt: skip
+        self.log_axes.param.watch(lambda event: self._draw_regret(), "value")
         self.term_algorithm = select("Taken apart", list(reversed(BERNSTEIN)), self._draw_bonus)
         self.bonus_sliders = Faders(
             names=["log10 N, visits", "Var / (H²/4)", "log10 N′, visits of y at stage h + 1"],
@@ -179,7 +180,7 @@ class Bench:
             )  # fmt: skip
 
         contents = {
-            "Regret": tab("Regret", self.x_log, self.y_log),
+            "Regret": tab("Regret", self.log_axes),
             "Bonus": tab("Bonus", self.term_algorithm, self.bonus_sliders),
             "Bounds": tab("Bounds"),
             "Q-table": tab("Q-table", self.looked_at, self.table_sliders),
@@ -319,9 +320,8 @@ class Bench:
     def _draw_regret(self) -> None:
         if self.comparison is None:
             return
-        chart = drawings.regret_drawing(
-            self.comparison, self.parameters.regret, self.x_log.value, self.y_log.value
-        )
+        logs = ("Log episodes" in self.log_axes.value, "Log regret" in self.log_axes.value)
+        chart = drawings.regret_drawing(self.comparison, self.parameters.regret, *logs)
         notes = [
             early_text(self.comparison, self.parameters.regret), optimism_text(self.comparison)
         ]  # fmt: skip

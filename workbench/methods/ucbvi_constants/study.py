@@ -105,16 +105,27 @@ class Parameters(BaseParameters):
     # fmt: on
 
     def check(self) -> None:
-        """A file for npz, and no run that takes more than a quarter of an hour."""
+        """A file for npz that serves, a reward within each horizon, no run beyond 5e10 of work."""
         if self.env == "npz" and not self.file:
             raise ParameterError("env = 'npz' needs `file`, the path of an .npz file with P and R")
-        S, A = self.sizes
+        S, A = self._checked_sizes() if self.env in ("npz", "frozenlake") else self.sizes
         from .limits import check_work
 
         try:
             check_work(S, A, max(self.H, self.second_H), self.K)
         except ValueError as error:
             raise ParameterError(str(error)) from None
+
+    def _checked_sizes(self) -> tuple[int, int]:
+        """States and actions of an MDP that is not drawn, if it serves for both horizons."""
+        from .problems import check_horizon, make
+
+        try:
+            mdp = make(self.env, file=self.file)
+        except ValueError as error:
+            raise ParameterError(f"file = '{self.file}' does not serve: {error}") from None
+        check_horizon(mdp, min(self.H, self.second_H or self.H))
+        return mdp.n, mdp.m
 
     @property
     def sizes(self) -> tuple[int, int]:

@@ -96,7 +96,7 @@ def regret_table(comparison: Comparison) -> Html:
         error = pseudo.std(ddof=1) / np.sqrt(len(pseudo)) if len(pseudo) > 1 else np.nan
         spread = "" if np.isnan(error) else f" ± {error:,.0f}"
         lost = np.mean([run.gap for run in runs])
-        violated = f"{100 * max(float(run.violated.max()) for run in runs):.0f} %"
+        violated = drawings.share_text(max(float(run.violated.max()) for run in runs))
         rows.append([
             a, f"<b>{pseudo.mean():,.0f}</b>{spread}",
             f"{pseudo.min():,.0f} to {pseudo.max():,.0f}",
@@ -205,12 +205,14 @@ def bandit_chart(bandits: Bandits) -> hv.Overlay:
     curves, bands = [], []
     fewest = min(A for A, _ in bandits.curves)
     for (A, index), found in bandits.curves.items():
-        mean, half = found.mean(0), 1.96 * found.std(0) / np.sqrt(len(found))
+        mean = found.mean(0)
         color = OKABE_ITO["blue" if fewest == A else "vermillion"]
         dash = "" if index == "published" else DASHED
         curves.append(_curve(bandits.rounds, mean, axes, f"{A} arms, {index}", color, dash))
-        band = hv.Area((bandits.rounds, mean - half, mean + half), axes[0], [axes[1], "upper"])
-        bands.append(band.opts(color=color, alpha=0.15, line_width=0))
+        if len(found) > 1:
+            half = 1.96 * found.std(0, ddof=1) / np.sqrt(len(found))
+            band = hv.Area((bandits.rounds, mean - half, mean + half), axes[0], [axes[1], "upper"])
+            bands.append(band.opts(color=color, alpha=0.15, line_width=0))
     return hv.Overlay([*bands, *curves]).opts(
         title="Two constants of UCB1", width=540, height=320, logx=True, legend_position="top_left"
     )
@@ -242,7 +244,8 @@ def bounds_chart(
             episodes, curves = comparison.curve(a, kind)
             late = episodes >= 100
             name = f"{a}, measured to {number(comparison.sizes.K)}"
-            lines.append(_curve(episodes[late], curves.mean(0)[late], axes, name, *STYLES[a]))
+            if late.any():
+                lines.append(_curve(episodes[late], curves.mean(0)[late], axes, name, *STYLES[a]))
     return hv.Overlay(lines).opts(
         title=f"What is promised and what happens (S = {sizes.S}, A = {sizes.A}, H = {sizes.H})",
         width=720, height=380, logx=True, logy=True,
@@ -317,7 +320,13 @@ def _regret_view(finished: study.UCBVIStudy) -> Any:
             parts += [
                 regret_chart(comparison, kind, True, True), _html(regret_table(comparison))
             ]  # fmt: skip
-    return pn.Column(*parts)
+    return pn.Column(*parts, _html(regret_table(finished.short)))
+
+
+def _tables_view(finished: study.UCBVIStudy) -> Any:
+    runs = finished.main.runs if finished.main else {}
+    shown = [a for a in ("BF-I", "MVP") if a in runs] or list(runs)[:1] or ["BF-I"]
+    return pn.Column(*(_html(microscope(finished.main, a)) for a in shown))
 
 
 def _extras_view(finished: study.UCBVIStudy) -> Any:
@@ -337,6 +346,7 @@ def _extras_view(finished: study.UCBVIStudy) -> Any:
 VIEWS = {
     "Claims": lambda finished: pn.pane.HTML(finished.claims._repr_html_()),
     "Regret": _regret_view,
+    "Q-tables": _tables_view,
     "Scan": lambda finished: _html(scan_pair(finished.scan)),
     "Bandits": lambda finished: _html(bandit_chart(finished.bandits)),
     "Bounds and rivers": _extras_view,
