@@ -110,9 +110,34 @@ def test_moments_that_are_noisy_are_told(bench):
 
 def test_a_file_that_is_not_there_is_one_line(bench):
     bench.parameters.param.update(data="frame", file="nowhere.csv")
-    assert "cannot read nowhere.csv" in bench.status.object
+    assert "file = 'nowhere.csv' is not there" in bench.status.object.replace("&#x27;", "'")
     bench.measure_regret()  # synthetic problems need no file
     assert "slope −1" in bench.pictures["Regret"].html
+
+
+def test_a_single_problem_of_the_user_may_be_boxed(tmp_path):
+    path = tmp_path / "one.csv"
+    path.write_text("group,y,pred\n" + "\n".join(f"a,{k % 5},{k % 3}" for k in range(20)))
+    bench = live.Bench(study.Parameters(data="frame", file=str(path), trials=2))
+    bench.shown.value = ["pas", "shrink_average", "eb_ppi"]  # two of them need other problems
+    bench.cloud.box = [0.0, 0.0, 1.0, 1.0]
+    assert bench._chosen.tolist() == [True] and "1 problems" in bench.cloud.html
+    bench.shown.value = ["eb_ppi"]
+    bench.cloud.box = [0.0, 0.0, 0.9, 1.0]
+    assert bench._chosen.tolist() == [True]
+
+
+def test_what_does_not_fit_is_told_and_not_drawn(bench):
+    before = bench.split
+    bench.parameters.param.update(data="synthetic", m=20_000, n=10_000, N=10_000)
+    for act in (bench.another, bench.run_trials, bench.measure_quality):
+        bench.status.object = ""
+        act()
+        assert "do not fit: allowed are 2e7" in bench.status.object
+    assert bench.split is before
+    bench.parameters.regret_m = 2000
+    bench.measure_regret()
+    assert "regret_m (n + N)" in bench.status.object
 
 
 def test_large_problems_wait_for_the_button(bench):

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from workbench import steps as work
-from workbench.methods.pas import experiments, findings, peers, study, trials
+from workbench.methods.pas import drawings, experiments, findings, peers, study, trials, views
 from workbench.methods.pas.trials import Outcome, Setting, run_chunk, trial_steps
 from workbench.parameters import ParameterError
 
@@ -110,6 +110,11 @@ def test_claims_on_real_data_follow_the_measurements(finished):
     assert "Not so: base on NYT by shrink average." in found["beats_all"].note
     assert found["never_worse"].verdict == found["ppi_hurts"].verdict == "fails"
     assert found["ingredients"].verdict == "fails" and found["grand_mean_wins"].verdict == "holds"
+    rows["nyt_base"] = dict(good)
+    rows["amazon_base"] = good | {"shrink_average_within": 0.75}  # better than with other moments
+    found = judged(finished, real=real(**rows))
+    assert found["beats_all"].verdict == "fails"
+    assert "Not so: base on Amazon by shrink average, pooled within." in found["beats_all"].note
     few = {key: replace(o, weight=o.weight[:99]) for key, o in real(**rows).items()}
     assert judged(finished, real=few)["beats_all"].verdict == "not tested"
 
@@ -142,6 +147,13 @@ def test_a_claim_of_the_paper_is_judged_only_on_its_data(finished, tmp_path):
         found = {c.id: c for c in findings.claims(changed)}
         assert found["official_galaxy"].verdict == verdict
     assert found["official_base"].verdict == "not tested"
+    assert found["official_galaxy"].n == 10 and found["official_galaxy"].low is not None
+    # Both names mean the predictions of the file as they are; two points added are others.
+    for changes, verdict in (({"predictor": "base"}, "holds"), ({"shift": 2.0}, "not tested"),
+                             ({"predictor": "noise"}, "not tested")):  # fmt: skip
+        other = replace(changed, parameters=study.Parameters(**p.to_papermill() | changes))
+        verdicts = {c.id: c.verdict for c in findings.claims(other)}
+        assert verdicts["official_galaxy"] == verdict
     assert findings.official_name("x/amazon_tuned.h5") == "tuned"
     assert findings.official_name("x/mine.csv") is None
 
@@ -167,6 +179,16 @@ def test_the_official_switches_act_on_every_row():
     np.testing.assert_allclose(one["shrink_average_official"].theta, average.theta, atol=1e-6)
     np.testing.assert_array_equal(one["unipas_official"].theta, official["unipas"].theta)
     assert one["pas_official_search"].omega == official["pas"].omega
+
+
+def test_the_switch_leaves_the_synthetic_claims_to_the_same_estimators():
+    plain, official = (
+        work.run(experiments.synthetic_steps(study.Parameters(trials=2, m=20, official=on)))
+        for on in (False, True)
+    )
+    for predictor in ("good", "bad"):
+        for key, values in plain[predictor].mse.items():
+            np.testing.assert_array_equal(official[predictor].mse[key], values)
 
 
 def test_batches_have_the_ratio_of_means_as_their_mean():
@@ -216,6 +238,7 @@ def test_a_row_uses_its_own_moments():
     assert found["pas"].regime == "pooled_within" and found["unipas"].regime == "per_problem"
     assert found["pas_official"].regime == found["shrink_average"].regime == "pooled_total"
     assert found["pas_per_problem"].regime == "per_problem"
+    assert found["shrink_average_within"].regime == "pooled_within"
     made = run_chunk(setting, setting.rows, range(1))
     for key, one in found.items():
         assert made.regime(key) == (one.regime or "none")
@@ -244,6 +267,17 @@ def test_a_table_of_the_user_is_studied(tmp_path):
     p = study.Parameters(**SMALL, data="frame", file=str(path))
     made = work.run(experiments.main_steps(p))
     assert made.problems == 12 and made.mean("pas") < made.mean("classical")
+    assert made.counted() == "12 problems"
+
+
+def test_groups_of_a_table_that_are_too_small_are_told(tmp_path):
+    path = tmp_path / "mine.csv"
+    rows = [f"{k % 5},{k},{k}" for k in range(20)] + ["x,1,2", "y,3,4"]
+    path.write_text("group,y,pred\n" + "\n".join(rows))
+    made = run_chunk(Setting(data="frame", file=str(path)), trials.PLAIN, range(2))
+    says = "5 problems, 2 groups of fewer than 3 labels left out"
+    assert made.counted() == trials.joined([made, made]).counted() == says
+    assert says in views.error_table(made) and says in drawings.outcome_bars(made)
 
 
 def test_a_table_that_does_not_serve_is_told_before_the_run(tmp_path):
@@ -262,6 +296,9 @@ def test_a_table_that_does_not_serve_is_told_before_the_run(tmp_path):
         ({"frac": 0.01}, "frac = 0.01 is not allowed: a number from 0.05 to 0.9"),
         ({"predictor": "tunde"}, "did you mean 'tuned'"),
         ({"data": "synthetic", "m": 20_000, "N": 10_000}, "do not fit: allowed are 2e7"),
+        # Synthetic problems are drawn whatever the data.
+        ({"m": 20_000, "N": 10_000}, r"m \(n \+ N\) = 2.0e\+08 items of one synthetic draw"),
+        ({"n": 10_000, "N": 10_000, "regret_m": 2000}, r"regret_m \(n \+ N\) = 4.0e\+07 items"),
         ({"n": 1}, "n = 1 is not allowed: an integer from 2 to 10000"),
     ],
 )

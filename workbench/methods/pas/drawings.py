@@ -28,6 +28,7 @@ STYLES = {
     "unipas": (_C["vermillion"], DASHED), "eb_ppi": (MUTED, DASHED),
     "pas_official_search": (_C["vermillion"], DOTTED), "unipas_official": (_C["sky"], DOTTED),
     "shrink_average_official": (_C["purple"], DOTTED),
+    "shrink_average_within": (_C["purple"], DASHED),
     "pas_official": (_C["vermillion"], DOTTED), "pas_per_problem": (_C["green"], DOTTED),
 }  # fmt: skip
 SHAPES = {"classical": "ring", "prediction": "square", "pt": "cross", "shrink_average": "square"}
@@ -322,7 +323,7 @@ def outcome_bars(outcome: Outcome, title: str = "") -> Html:
         title or f"MSE x 1000: {outcome.setting.titled()}, {outcome.trials} trials",
         {k: outcome.mean(k) for k in keys}, {k: outcome.error(k) for k in keys},
         {k: outcome.regime(k) for k in keys},
-        f"{outcome.problems} problems; moments {outcome.setting.regime} unless a row says "
+        f"{outcome.counted()}; moments {outcome.setting.regime} unless a row says "
         f"otherwise; UniPT and UniPAS: per_problem. Mean weight of PAS on PT "
         f"{outcome.weight.mean():.2f}.",
     )  # fmt: skip

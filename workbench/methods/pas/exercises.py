@@ -32,6 +32,8 @@ def _power_tuned(answer) -> None:
         )
         assert np.isclose(given, wanted), f"with n = {n}, N = {N} it is {wanted:.4f}"
     y = np.arange(4.0)
+    given = float(answer(y, y / 3, np.ones(6)))  # its lambda is above 1 before it is cut
+    assert np.isclose(given, y.mean() + 1 - y.mean() / 3), "lambda is clipped to [0, 1]"
     given = float(answer(y, np.ones(4), np.ones(3)))
     assert np.isclose(given, y.mean()), "constant predictions: lambda is 0"
     given = float(answer(y, -y, -np.arange(3.0)))
@@ -109,7 +111,7 @@ cure_of = Exercise(
 poor_quality = Exercise(
     "Where the grand mean wins",
     _poor_quality,
-    "Predictor mix on NYT, tab Quality: where does the purple line cross the thick one?",
+    "Predictor mix on NYT, tab Quality: where does the solid purple line cross the thick one?",
 )
 enough_labels = Exercise(
     "Enough labels for moments of each problem",

@@ -53,8 +53,8 @@ def synthetic_steps(p: Any, client: Any = None) -> Steps[dict[str, Outcome]]:
 
 
 def synthetic(p: Any, **changes: Any) -> Setting:
-    """The synthetic setting of the parameters, whatever data they choose."""
-    fixed = {"data": "synthetic", "moments": "known", "q": 1.0, "shift": 0.0}
+    """The synthetic setting of the parameters, whatever data and switches they choose."""
+    fixed = {"data": "synthetic", "moments": "known", "q": 1.0, "shift": 0.0, "official": False}
     return setting_of(p, **{**fixed, **changes})
 
 

@@ -23,7 +23,8 @@ ENOUGH = 100  # trials from which claims are judged
 BATCHES = 10  # of trials, whose ratios of means give the interval
 WHERE = "synthetic, 200 problems"
 SIMPLE = ("classical", "prediction", "ppi", "pt", "unipt")
-RIVALS = ("classical", "prediction", "ppi", "pt", "shrink_classical", "shrink_average")
+# The last is there on real data: shrink average with the moments that PAS has.
+RIVALS = (*SIMPLE, "shrink_classical", "shrink_average", "shrink_average_within")
 SOURCES = {"nyt": "NYT", "amazon": "Amazon"}
 # The paper's tables as the official program prints them, MSE x 1000: PAS, UniPAS, best rival; the
 # share that is labelled, and the problems, which tell the authors' files from others of that name.
@@ -62,6 +63,11 @@ def listed(outcome: Outcome, *keys: str) -> str:
         f"{TITLES[k]} {1e3 * outcome.mean(k):.4g} ± {1e3 * outcome.error(k):.2g}" for k in keys
     )
     return f"MSE x 1000: {each}."
+
+
+def rivals(outcome: Outcome) -> list[str]:
+    """The simpler estimators that an outcome has."""
+    return [key for key in RIVALS if key in outcome.mse]
 
 
 def _enough(outcomes: dict | None, count: int, least: int = ENOUGH) -> dict | None:
@@ -133,7 +139,8 @@ def _theory(study: PASStudy) -> list[Claim]:
             t and [t.gain.max()], each_at_most=1e-12, over="checks", note=OURS,
         ),
         judge(
-            "tuning_safe", "PT never has more variance than the classical mean: largest ratio",
+            "tuning_safe",
+            "With known moments PT never has more variance than the classical mean: largest ratio",
             t and [t.ratio.max()], each_at_most=1.0, over="checks", note=OURS,
         ),
         judge(
@@ -193,7 +200,7 @@ def _real(study: PASStudy) -> list[Claim]:
     synthetic = _enough(study.synthetic if study.parameters.standard else None, 2)
     all_settings = [*real.values(), *synthetic.values()] if real and synthetic else None
     beaten = [
-        f"{key[1]} on {SOURCES[key[0]]} by {TITLES[min(RIVALS, key=o.mean)]}"
+        f"{key[1]} on {SOURCES[key[0]]} by {TITLES[min(rivals(o), key=o.mean)]}"
         for key, o in (real or {}).items()
         if key[1] in ("tuned", "base") and _of_both(o) > 1
     ]
@@ -216,27 +223,29 @@ def _real(study: PASStudy) -> list[Claim]:
         ),
         judge(
             "ingredients",
-            "Whatever the predictor, PAS has no more MSE than the better of its ingredients, PT "
-            "and the prediction mean (ratio, six real and two synthetic settings)",
+            "Whatever the predictor, PAS has at most a tenth more MSE than the better of its "
+            "ingredients, PT and the prediction mean (ratio, six real and two synthetic settings)",
             all_settings and [ratio(o, "pas", ("pt", "prediction")) for o in all_settings],
             each_at_most=1.10, over="settings",
-            note="The paper's statement is asymptotic; the tenth is that of the pilot's claim on "
-            "the good predictor.",
+            note="The paper's statement, no more at all, is asymptotic; the tenth is that of the "
+            f"pilot's claim on the good predictor. {OURS}",
         ),
         judge(
             "beats_all",
             "PAS or UniPAS beats every simpler estimator, both of the shrinking ones included "
             "(MSE ratio, tuned and base predictors)",
             [_of_both(o) for o in main] or None, each_at_most=1.0, over="settings",
-            note=(f"Not so: {', '.join(beaten)}. " if beaten else "") + "The paper's claim on its "
-            f"own data. {OURS}",
+            note=(f"Not so: {', '.join(beaten)}. " if beaten else "") + "Shrink average with the "
+            f"better of two moments. The paper's claim on its own data. {OURS}",
         ),
     ]  # fmt: skip
     return found
 
 
 def _of_both(outcome: Outcome) -> float:
-    return min(outcome.mean("pas"), outcome.mean("unipas")) / min(map(outcome.mean, RIVALS))
+    return min(outcome.mean("pas"), outcome.mean("unipas")) / min(
+        map(outcome.mean, rivals(outcome))
+    )
 
 
 def _honest(study: PASStudy) -> list[Claim]:
@@ -332,18 +341,24 @@ def official_name(file: str) -> str | None:
 
 def _official(study: PASStudy) -> list[Claim]:
     p = study.parameters
-    name = official_name(p.file) if p.data == "frame" and p.moments in (
-        "auto", "pooled_total") and p.predictor in ("tuned", "good") else None  # fmt: skip
+    # tuned and base are the predictions of a file as they are.
+    as_they_are = p.predictor in ("tuned", "good", "base", "bad") and p.shift == 0
+    regimes = ("auto", "pooled_total")
+    name = None
+    if p.data == "frame" and as_they_are and p.moments in regimes:
+        name = official_name(p.file)
     found = []
     for key, (title, figures, frac, problems) in OFFICIAL.items():
         o = study.main if name == key and p.frac == frac else None
         o = o if o and o.trials >= ENOUGH and o.problems == problems else None
+        best = min(("pas", "unipas"), key=o.mean) if o else ""
         found.append(judge(
             f"official_{key}",
             f"{title}, a fifth labelled: PAS or UniPAS beats every simpler estimator (MSE ratio)",
-            o and [_of_both(o)], each_at_most=1.0, over="studies",
+            o and batches(o, best, rivals(o)), at_most=1.0, over="batches",
             paper=f"MSE x 1000: {figures}",
-            note="Needs the authors' files: data frame, file, frac 0.2.",
+            note="Needs the authors' files: data frame, file, frac 0.2. The threshold is the "
+            "paper's statement.",
         ))  # fmt: skip
     return found
 

@@ -25,7 +25,7 @@ from . import drawings, study
 from .estimators import Estimates
 from .experiments import Quality, Regret, quality_steps, regret_steps
 from .shrinkage import RiskCurve
-from .trials import TITLES, Outcome, Split, setting_of, trial_steps
+from .trials import TITLES, Outcome, Setting, Split, setting_of, trial_steps
 
 # What acts on the live split, in the order of the form.
 LIVE = (
@@ -147,8 +147,7 @@ class Bench:
     def new_split(self) -> None:
         """Split and estimate anew, and draw everything that shows it; errors go to the page."""
         try:
-            setting = setting_of(self.parameters)
-            split = setting.draw(self.trial)
+            split = self._setting().draw(self.trial)
             found = split.estimates()
         except Exception as error:  # a file that cannot be read, moments that cannot be had
             self.status.object = problem(error).object
@@ -164,6 +163,11 @@ class Bench:
         self._follow_omega()
         self.status.object = ""
         self._draw_split()
+
+    def _setting(self) -> Setting:
+        """The setting of the form; ParameterError for values that do not go together."""
+        self.parameters.check()
+        return setting_of(self.parameters)
 
     @property
     def omega(self) -> float:
@@ -245,9 +249,10 @@ class Bench:
             left, bottom, right, top = low + np.array(box) * (high - low)
             across = (split.truth >= left) & (split.truth <= right)
             keys = self.shown.value or ["pas"]
-            thetas = [self._theta(key) for key in keys]
-            up = np.any([(t >= bottom) & (t <= top) for t in thetas], axis=0)
-            inside = across & up
+            # One problem alone has no average to shrink to.
+            thetas = [self._theta(key) for key in keys if key in self._found]
+            up = [(t >= bottom) & (t <= top) for t in thetas or [self.pas.theta]]
+            inside = across & np.any(up, axis=0)
         self._chosen = inside if inside.any() else np.ones(len(inside), bool)
         self._members = np.flatnonzero(self._chosen)
         before = getattr(self, "_looked", -1)
@@ -319,24 +324,23 @@ class Bench:
 
     def run_trials(self) -> None:
         """All trials of the parameters; the bars grow exact as they come."""
-        p = self.parameters
-        self._start(lambda: trial_steps(setting_of(p), p.trials), self._take_outcome)
+        trials = self.parameters.trials
+        self._start(lambda: trial_steps(self._setting(), trials), self._take_outcome)
 
     def measure_quality(self) -> None:
         """Errors from noise to the tuned predictor, on the data of the form."""
-        setting = setting_of(self.parameters)
         qualities = np.linspace(0, 1, 11)
         trials = min(self.parameters.trials, CURVE_TRIALS)
-        self._start(lambda: quality_steps(setting, trials, qualities), self._take_quality)
+        self._start(lambda: quality_steps(self._setting(), trials, qualities), self._take_quality)
 
     def measure_regret(self) -> None:
         """The regret for up to `regret_m` problems, synthetic data."""
         values = {"trials": min(self.parameters.trials, REGRET_TRIALS),
                   "regret_m": max(self.parameters.regret_m, 20)}  # fmt: skip
         # Whatever data the form has, its other values are those of synthetic problems.
-        given = self.parameters.to_papermill() | values | {"data": "nyt", "moments": "auto"}
-        p = type(self.parameters)(**given)
-        self._start(lambda: regret_steps(p), self._take_regret)
+        given = self.parameters.to_papermill() | values
+        given |= {"data": "nyt", "moments": "auto", "m": 2}  # m is that of the regret's own sizes
+        self._start(lambda: regret_steps(study.Parameters(**given)), self._take_regret)
 
     def _start(self, make: Callable[[], Any], take: Callable[[Any], None]) -> None:
         self.stop_button.disabled = False

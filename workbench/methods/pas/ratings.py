@@ -19,6 +19,7 @@ from .problems import Problems, summarize
 
 FOLDER = Path(__file__).parent / "data"
 SMALLEST = {"amazon": 10, "nyt": 8}  # items of a group that is a problem
+SMALLEST_GROUP = 3  # labelled items that a group of another table needs to be split
 SCALE = 4.0  # human ratings are from -4 to 4, VADER's from -1 to 1
 NOISE_SD = 1.5
 PREDICTORS = ("tuned", "base", "noise", "adversarial", "mix", "good", "bad")
@@ -73,7 +74,7 @@ class Ratings:
 
 
 def of_arrays(
-    name: str, group: np.ndarray, y: np.ndarray, f: np.ndarray, smallest: int = 3
+    name: str, group: np.ndarray, y: np.ndarray, f: np.ndarray, smallest: int = SMALLEST_GROUP
 ) -> Ratings:
     """Ratings from arrays of items; groups of fewer than `smallest` items are left out.
 

@@ -71,7 +71,7 @@ class Parameters(BaseParameters):
     trials = Integer(100, bounds=(1, 2000), unit="trials", group="Experiments",
         doc="Random splits or repetitions of each experiment")
     regret_m = Integer(500, bounds=(0, 2000), unit="problems", group="Experiments",
-        doc="Most problems in the study of the regret, 0 for none")
+        doc="Most problems in the study of the regret, none below 10")
     workers = Integer(0, bounds=(0, 64), unit="processes", group="Experiments",
         doc="Processes of a local dask cluster that share the trials, 0 runs them here")
     seed = Integer(42, bounds=(0, 2**31 - 1), group="Run",
@@ -85,7 +85,7 @@ class Parameters(BaseParameters):
     # fmt: on
 
     def check(self) -> None:
-        """A file for frame that can be read, and moments that there are."""
+        """A file for frame that can be read, moments that there are, and draws that fit."""
         if self.data == "frame" and not self.file:
             raise ParameterError(
                 "data = 'frame' needs `file`, the path of a CSV file with columns group, y, pred"
@@ -99,10 +99,13 @@ class Parameters(BaseParameters):
                 "moments = 'known' needs data = 'synthetic', since real data have no known ones: "
                 "take 'pooled_within'"
             )
-        items = self.m * (self.n + self.N)
-        if self.data == "synthetic" and items > 2e7:
+        # Whatever the data, some experiments draw m synthetic problems, one up to regret_m.
+        name = "m" if self.m >= self.regret_m else "regret_m"
+        items = getattr(self, name) * (self.n + self.N)
+        if items > 2e7:
             raise ParameterError(
-                f"m (n + N) = {items:.1e} items of one draw do not fit: allowed are 2e7"
+                f"{name} (n + N) = {items:.1e} items of one synthetic draw do not fit: allowed are "
+                "2e7, whatever `data` is"
             )
 
     def _read(self) -> None:

@@ -19,7 +19,7 @@ from workbench.steps import Step, Steps
 from .estimators import NAMES, Estimate, Options, estimate
 from .moments import Moments
 from .problems import Problems
-from .ratings import Ratings, embedded, predicted
+from .ratings import SMALLEST_GROUP, Ratings, embedded, predicted
 from .synthetic import Model
 
 OURS = Options()
@@ -41,10 +41,14 @@ class Row:
 PLAIN = tuple(Row(name, name, title=title) for name, title in NAMES.items())
 OFFICIAL = Row("pas_official", "pas", "pooled_total", "PAS, official moments")
 NOISY = Row("pas_per_problem", "pas", "per_problem", "PAS, moments of each problem")
-# As in the table that thresholds were measured with.
+WITHIN = Row("shrink_average_within", "shrink_average", "pooled_within",
+             "shrink average, pooled within")  # fmt: skip
+# As in the table that thresholds were measured with, and shrink average with the moments of PAS,
+# with which it is better.
 REAL = (
     *(Row(r.key, r.estimator, "pooled_total" if r.key == "shrink_average" else "auto", r.title)
       for r in PLAIN),
+    WITHIN,
     OFFICIAL,
     NOISY,
 )  # fmt: skip
@@ -57,7 +61,7 @@ SWITCHED = (
     Row("shrink_average_official", "shrink_average", "pooled_total",
         "shrink average, official target", Options(official_target=True)),
 )  # fmt: skip
-ROWS = {row.key: row for row in (*PLAIN, OFFICIAL, NOISY, *SWITCHED)}
+ROWS = {row.key: row for row in (*PLAIN, WITHIN, OFFICIAL, NOISY, *SWITCHED)}
 TITLES = {key: row.title for key, row in ROWS.items()}
 LIKE_OFFICIAL = Options(official_search=True, official_target=True, official_covariance=True)
 
@@ -90,7 +94,7 @@ class Setting:
 
     @property
     def rows(self) -> tuple[Row, ...]:
-        """What is compared: on real data with automatic moments, other moments of PAS too."""
+        """What is compared: on real data with automatic moments, some with other moments too."""
         return REAL if self.data != "synthetic" and self.moments == "auto" else PLAIN
 
     def ratings(self) -> Ratings:
@@ -165,7 +169,10 @@ def _from_file(
 
 @dataclass(frozen=True)
 class Outcome:
-    """Trials so far: mse[row] (k,); weight, omega (k,) of PAS; floored[row]: variances raised."""
+    """Trials so far: mse[row] (k,); weight, omega (k,) of PAS; floored[row]: variances raised.
+
+    left_out: groups of a file that are too small to be problems.
+    """
 
     setting: Setting
     mse: dict[str, np.ndarray] = field(default_factory=dict)
@@ -173,11 +180,18 @@ class Outcome:
     omega: np.ndarray = field(default_factory=lambda: np.zeros(0))
     floored: dict[str, np.ndarray] = field(default_factory=dict)
     problems: int = 0
+    left_out: int = 0
 
     @property
     def trials(self) -> int:
         """How many trials are in it."""
         return len(self.weight)
+
+    def counted(self) -> str:
+        """The number of problems, and of groups that are none, for captions."""
+        groups = f"{self.left_out} group{'s' if self.left_out > 1 else ''}"
+        small = f", {groups} of fewer than {SMALLEST_GROUP} labels left out"
+        return f"{self.problems} problems" + (small if self.left_out else "")
 
     def mean(self, key: str) -> float:
         """Mean of the squared error of a row over trials."""
@@ -219,7 +233,8 @@ def run_chunk(setting: Setting, rows: Sequence[Row], trials: Sequence[int]) -> O
     main = "pas" if "pas" in keys else next((k for k in keys if k.startswith("pas")), None)
     weight = np.array([f[main].weight.mean() for f in found]) if main else np.zeros(len(found))
     omega = np.array([f[main].omega for f in found]) if main else np.zeros(len(found))
-    return Outcome(setting, mse, weight, omega, floored, splits)
+    left_out = setting.ratings().left_out if setting.data == "frame" else 0
+    return Outcome(setting, mse, weight, omega, floored, splits, left_out)
 
 
 def joined(parts: Sequence[Outcome]) -> Outcome:
@@ -232,6 +247,7 @@ def joined(parts: Sequence[Outcome]) -> Outcome:
         np.concatenate([part.omega for part in parts]),
         {key: np.concatenate([part.floored[key] for part in parts]) for key in first.floored},
         first.problems,
+        first.left_out,
     )
 
 

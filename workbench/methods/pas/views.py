@@ -68,7 +68,7 @@ def error_table(outcome: Outcome, caption: str = "") -> Html:
         "estimator", "MSE x 1000, mean ± error", "over the least", "moments", "variances floored"
     ]  # fmt: skip
     title = caption or f"{outcome.setting.titled()}, {outcome.trials} trials"
-    return table_html(header, rows, f"{title}; {outcome.problems} problems")
+    return table_html(header, rows, f"{title}; {outcome.counted()}")
 
 
 @needs_result
