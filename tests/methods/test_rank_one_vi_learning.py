@@ -149,6 +149,19 @@ def test_every_learner_comes_close_to_the_optimum_but_harmonic_q_learning():
     assert (found["R1-QL"].wrong[:, -1] <= 1).all()
 
 
+def test_the_clock_starts_once_everything_is_compiled(monkeypatch):
+    events, advance, clock = [], learning.Learner.advance, learning.time.thread_time
+
+    def noted(self, *arguments):
+        events.append(self.kind)
+        return advance(self, *arguments)
+
+    monkeypatch.setattr(learning.Learner, "advance", noted)
+    monkeypatch.setattr(learning.time, "thread_time", lambda: (events.append("clock"), clock())[1])
+    learning.learn(tables.garnet(4, 2, 2), 0.9, steps=2)
+    assert events[: events.index("clock")] == [kind for kind, _ in learning.METHODS.values()]
+
+
 @pytest.mark.parametrize(
     ("call", "message"),
     [

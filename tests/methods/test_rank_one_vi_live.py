@@ -5,7 +5,7 @@ import asyncio
 import numpy as np
 import pytest
 
-from workbench.methods.rank_one_vi import closeup, experiments, live, study
+from workbench.methods.rank_one_vi import closeup, experiments, live, study, views
 from workbench.numerics import mdp as tables
 from workbench.steps import run
 
@@ -255,7 +255,7 @@ def test_what_is_wrong_is_said_on_the_page(tmp_path):
     made.parameters.param.update(family="npz", file=str(tmp_path / "absent.npz"))
     assert "no file" in made.status.object
     made.parameters.param.update(family="garnet", b=20)
-    assert "role" in made.status.object or "Iterations" in made.status.object
+    assert "Iterations to an error" in made.status.object
     made.parameters.param.update(n=10)
     assert "b = 20 successors: allowed are 1 to n = 10" in made.status.object
     made.parameters.param.update(b=5)
@@ -267,6 +267,24 @@ def test_own_arrays_are_shown(tmp_path):
     np.savez(tmp_path / "mine.npz", P=problem.P, R=problem.R)
     made = bench(family="npz", file=str(tmp_path / "mine.npz"))
     assert made.made.solved.mdp.n == 9
+
+
+@pytest.mark.parametrize(
+    ("P", "R"),
+    [(np.ones((1, 2, 1)), [[1.0, 0.0]]), (np.eye(3)[:, None], 1e-9 * np.ones((3, 1))),
+     (np.eye(3)[:, None], np.zeros((3, 1)))],
+    ids=["one state", "tiny rewards", "no rewards"],
+)  # fmt: skip
+def test_small_own_problems_are_drawn_whole(P, R, tmp_path):
+    np.savez(tmp_path / "mine.npz", P=P, R=R)
+    p = {"family": "npz", "file": str(tmp_path / "mine.npz")}
+    made = bench(**p)
+    made.faders.move([made.faders.values[0], 1, 1])
+    assert all("<figure" in made.drawings[name].html for name in ("errors", "bracket", "spectrum"))
+    assert not any("nan" in made.drawings[name].html for name in ("errors", "bracket", "spectrum"))
+    assert live.still(study.Parameters(**SMALL, **p)).count("<figure") == 6
+    whole = run(experiments.comparison_steps(study.Parameters(**p)))
+    assert views.error_chart(whole) and views.policy_chart(whole)
 
 
 def test_the_still_has_six_pictures_and_the_verdict():

@@ -28,7 +28,7 @@ METHOD = Method(
   year      = {2025},
   note      = {arXiv:2505.01828}
 }""",
-    minutes=Minutes(reading=45, quick=0.3, default=0.6, full=3),
+    minutes=Minutes(reading=45, quick=0.3, default=0.8, full=3),
     level="graduate",
     memory_mb=500,
     prerequisites="Markov chains, Bellman equations, eigenvalues",

@@ -58,7 +58,7 @@ def errors(made: Comparison, axis: str = "iterations", at: int | None = None) ->
     plans = {name: plan for name, plan in made.plans.items() if len(plan.errors)}
     if not plans:
         return Html("")
-    first = max(float(plan.errors[0]) for plan in plans.values())
+    first = max(float(plan.errors[0]) for plan in plans.values()) or 1.0
     if axis == "iterations":
         # A log axis from 1 on shows 12 iterations and 1,800 at once.
         most = max(len(plan.errors) for plan in plans.values())

@@ -10,10 +10,12 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
+from pathlib import Path
 from typing import Any
 
 import numpy as np
+from scipy.sparse.linalg import ArpackNoConvergence
 
 from workbench.numerics import mdp as tables
 from workbench.numerics.mdp import MDP
@@ -39,6 +41,7 @@ RATES, FACTS, LEARNING = 10_000, 20_000, 30_000
 MOST = 5_000  # iterations; longer tails of VI are extrapolated
 KEPT = 80  # first iterates whose values are kept for pictures
 BRANCHING, RATE_STATES = (2, 3, 5, 10, 20, 50), 100
+RATE_GAMMA = 0.9  # near 1, rounding reaches into the range of errors
 RATE_RANGE = (1e-11, 1e-3)  # errors between which the local rate is fitted
 SWEPT = ("VI", "anchored VI", "NVI", "AVI-1", "AVI-5", "R1-VI", "R1-VI (uniform d)", "midpoint",
          "MPI-20", "PI")  # fmt: skip
@@ -47,6 +50,7 @@ SLOWEST = ("PI", "R1-VI", "AVI-5", "midpoint", "R1-VI (uniform d)", "MPI-20", "A
 MANY, LEADING = 600, 30  # states for which all eigenvalues take seconds; how many are found then
 COMPUTED = 150  # states up to which the spectrum of R1-VI's errors takes 10 ms at most
 SLOW = 0.995  # above this discount, the slow planners are left out of the sweep
+SHORT = 1_500  # iterations there
 FAST = ("VI", "AVI-5", "R1-VI", "R1-VI (uniform d)", "midpoint", "MPI-20", "PI")
 FEW = 30  # states of the MDPs of facts D, equal rows of E, and F, which need dense tables
 
@@ -59,7 +63,7 @@ def problem(p: Parameters) -> MDP:
 def without_teleport(p: Parameters) -> MDP:
     """The same before any probability is given to a uniform draw."""
     if p.family == "npz":
-        return tables.load_npz(p.file)
+        return own_problem(p.file)
     if p.family == "garnet":
         return tables.garnet(p.n, p.m, p.b, p.seed)
     if p.family == "graph6":
@@ -67,6 +71,17 @@ def without_teleport(p: Parameters) -> MDP:
     if p.family in tables.NETWORKS:
         return tables.network(p.family)
     return tables.gymnasium_table(p.family, p.closure)
+
+
+def own_problem(file: str) -> MDP:
+    """The MDP of an .npz file, read again when it has changed; ValueError in one line."""
+    path = Path(file).expanduser()
+    return _read(file, path.stat().st_mtime_ns if path.is_file() else 0)
+
+
+@lru_cache(maxsize=1)
+def _read(file: str, changed: int) -> MDP:
+    return tables.load_npz(file)
 
 
 @dataclass(frozen=True)
@@ -88,7 +103,10 @@ class Solved:
     @cached_property
     def eigenvalues(self) -> np.ndarray:
         """Of that chain, (n,) complex, the first is 1; above `MANY` states the leading ones."""
-        return tables.eigenvalues(self.chain, LEADING if self.mdp.n > MANY else None)
+        try:
+            return tables.eigenvalues(self.chain, LEADING if self.mdp.n > MANY else None)
+        except ArpackNoConvergence:  # a long cycle, say: very many of equal modulus
+            return tables.eigenvalues(self.chain)
 
     @cached_property
     def stationary(self) -> np.ndarray:
@@ -273,7 +291,8 @@ class Sweep:
     """Iterations to the tolerance on Garnets: iterations[gamma][name] (seeds,), nan: not reached.
 
     extrapolated: (gamma, name) whose numbers are extrapolated. branching (B,), fitted (B,) and
-    predicted (B,): the local rate of R1-VI from a fit of its errors, and gamma |lambda_2|.
+    predicted (B,): the local rate of R1-VI from a fit of its errors, and gamma |lambda_2|, both at
+    the discount `RATE_GAMMA`.
     """
 
     iterations: dict[float, dict[str, np.ndarray]]
@@ -294,8 +313,7 @@ def sweep_steps(p: Parameters) -> Steps[Sweep]:
         for index in range(p.seeds):
             solved = solve(tables.garnet(p.n, p.m, p.b, p.seed + index), gamma)
             for name in names:
-                most = 1500 if gamma > SLOW else MOST
-                one = solved.follow(name, p.tol, most=most)
+                one = solved.follow(name, p.tol, most=longest(gamma))
                 rows[name].append(np.nan if one.iterations is None else one.iterations)
                 if one.extrapolated:
                     tails.add((gamma, name))
@@ -305,11 +323,21 @@ def sweep_steps(p: Parameters) -> Steps[Sweep]:
     branching = np.array(BRANCHING)
     rates = []
     for number, b in enumerate(BRANCHING):
-        solved = solve(tables.garnet(RATE_STATES, 5, b, p.seed + RATES), min(p.gammas))
+        solved = solve(tables.garnet(RATE_STATES, 5, b, p.seed + RATES), RATE_GAMMA)
         rates.append((fitted_rate(solved), solved.rate))
         yield Step(0.9 + 0.1 * (number + 1) / len(branching), f"local rate, {b} successors")
     fitted, predicted = np.array(rates).T
     return Sweep(found, tails, branching, fitted, predicted)
+
+
+def longest(gamma: float) -> int:
+    """Iterations after which a planner of the sweep is given up."""
+    return SHORT if gamma > SLOW else MOST
+
+
+def rounding(gamma: float) -> float:
+    """About the error that rounding leaves in R1-VI's values when rewards are at most 1."""
+    return np.finfo(float).eps / (1 - gamma) ** 2
 
 
 def fitted_rate(solved: Solved) -> float:
@@ -324,12 +352,17 @@ def fitted_rate(solved: Solved) -> float:
 
 @dataclass(frozen=True)
 class Case:
-    """One named MDP: iterations by planner (nan: not reached within `MOST`) and |lambda_2|."""
+    """One named MDP: iterations by planner (nan: not reached within `MOST`) and |lambda_2|.
+
+    allowed: iterations of R1-VI after which 2 gamma^k / (1 - gamma) max |T v_0 - v_0|, which fact C
+    and the paper's theorem guarantee to bound its error, is at most the tolerance.
+    """
 
     title: str
     gamma: float
     iterations: dict[str, float]
     second: float
+    allowed: float = np.nan
 
 
 FAMILIES = {
@@ -367,7 +400,10 @@ def family_steps(p: Parameters) -> Steps[dict[str, Case]]:
             one = solved.follow(name, p.tol)
             iterations[name] = np.nan if one.iterations is None else float(one.iterations)
             yield Step(number / len(runs), f"{label}, {name}")
-        found[label] = Case(solved.mdp.name, gamma, iterations, abs(solved.eigenvalues[1]))
+        second = abs(solved.eigenvalues[1])
+        change = np.abs(solved.mdp.R.max(1)).max()  # T v_0 - v_0 for v_0 = 0
+        allowed = np.ceil(np.log(2 * change / (1 - gamma) / p.tol) / -np.log(gamma))
+        found[label] = Case(solved.mdp.name, gamma, iterations, second, float(allowed))
     return found
 
 

@@ -244,7 +244,8 @@ def learn_steps(
             for name in methods
         }
 
-    learners(of_seed[0])  # complains before anything runs
+    for learner in learners(of_seed[0]).values():  # complains before anything runs
+        learner.advance(np.full((1, of_seed[0].R.size), 0.5), 0)  # compiles before the clock runs
 
     def one(mdp: MDP, seed: int) -> Steps[dict[str, tuple]]:
         optimum, _, _ = tables.policy_iteration(mdp, gamma)

@@ -289,6 +289,7 @@ class PlannerBench:
             return
         made, d = self.made, self.drawings
         _, k, state = (int(value) for value in self.faders.values)
+        state = min(state, made.solved.mdp.n - 1)  # a slider has two ends, one state has not
         if getattr(self, "tabs", None) is not None and self.tabs.active == 1:
             d["grid"].html = str(charts.grid(made, k))
             return

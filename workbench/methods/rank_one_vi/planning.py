@@ -267,9 +267,9 @@ def growing(
 ) -> Iterator[Plan]:
     """Follow a planner until its error is at most `tolerance`, `beyond` iterates more, or `most`.
 
-    Yields the plan so far after each `every` iterates, and at the end. optimum (n,): v*. best
-    (n, m): which actions are optimal, see `optimal_actions`. keep: values and d of that many first
-    iterates are kept.
+    At least one iteration is made. Yields the plan so far after each `every` iterates, and at the
+    end. optimum (n,): v*. best (n, m): which actions are optimal, see `optimal_actions`. keep:
+    values and d of that many first iterates are kept.
     """
     states = np.arange(len(optimum))
     rows, values, ds, reached, spent = [], [], [], None, 0.0
@@ -285,7 +285,7 @@ def growing(
             ds.append(np.full(len(optimum), np.nan) if iterate.d is None else iterate.d)
         if reached is None and error <= tolerance:
             reached = k
-        ended = k == most or (reached is not None and k >= reached + beyond)
+        ended = k == most or (reached is not None and k >= max(reached + beyond, 1))
         if ended or k % every == every - 1:
             errors, operators, seconds, wrongs = np.array(rows).T
             yield Plan(
@@ -307,9 +307,9 @@ def extrapolated(plan: Plan, gamma: float, tolerance: float) -> Plan:
     """A plan of VI that stopped early, with the iterations that its error has yet to fall.
 
     VI's last error is a constant over states (up to gamma |lambda_2|, long gone) that falls by
-    gamma in each iteration.
+    gamma in each iteration. If it no longer falls, rounding is all that is left: the same plan.
     """
-    if plan.iterations is not None:
+    if plan.iterations is not None or plan.errors[-1] > np.sqrt(gamma) * plan.errors[-2]:
         return plan
     more = np.ceil(np.log(tolerance / plan.errors[-1]) / np.log(gamma))
     return replace(plan, iterations=len(plan.errors) - 1 + int(more), extrapolated=True)

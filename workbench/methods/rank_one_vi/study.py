@@ -88,7 +88,7 @@ class Parameters(BaseParameters):
 
     ql_steps = Integer(2000, bounds=(100, 50000), unit="steps", group="Learning",
         doc="Synchronous steps of the learners")
-    ql_seeds = Integer(5, bounds=(1, 50), unit="seeds", group="Learning",
+    ql_seeds = Integer(20, bounds=(1, 50), unit="seeds", group="Learning",
         doc="Repetitions of learning, each with a Garnet of its own")
     ql_gammas = Numbers([0.95, 0.99], each=(0.5, 0.9999), group="Learning",
         doc="Discounts of learning")
@@ -102,18 +102,25 @@ class Parameters(BaseParameters):
         },
         "default": {},
         "full": {
-            "seeds": 20, "all_families": True, "ql_steps": 10_000, "ql_seeds": 20,
+            "seeds": 20, "all_families": True, "ql_steps": 10_000,
             "ql_gammas": [0.9, 0.95, 0.99],
         },
     }
     # fmt: on
 
     def check(self) -> None:
-        """Successors must exist, and the family npz needs its file."""
+        """Successors must exist, and the family npz needs a file that holds an MDP."""
         if self.b > self.n:
             raise ParameterError(f"b = {self.b} successors: allowed are 1 to n = {self.n}")
         if self.family == "npz" and not self.file:
             raise ParameterError("family = 'npz' needs file = the path of an .npz with P and R")
+        if self.family == "npz":
+            from .experiments import own_problem
+
+            try:
+                own_problem(self.file)
+            except ValueError as error:
+                raise ParameterError(str(error)) from None
 
 
 @dataclass
