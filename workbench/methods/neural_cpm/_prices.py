@@ -13,9 +13,14 @@ from typing import NamedTuple
 import numpy as np
 
 try:
-    from numba import njit
-except ImportError as error:  # pragma: no cover
-    raise ImportError("the cellular Potts engine needs numba: pip install numba") from error
+    from numba import config, njit
+except ImportError as error:
+    raise ImportError(
+        "the cellular Potts engine needs numba, there is no slower way without it: "
+        "pip install numba"
+    ) from error
+
+N_THREADS = config.NUMBA_NUM_THREADS
 
 # (row, column) steps to the eight neighbors, clockwise, so that direction d faces (d + 4) % 8
 RING = np.array([(-1, -1), (-1, 0), (-1, 1), (0, 1), (1, 1), (1, 0), (1, -1), (0, -1)])

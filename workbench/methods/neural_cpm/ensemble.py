@@ -17,7 +17,6 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
-from numba import config
 from numpy.typing import ArrayLike
 
 from workbench.numerics.checks import choice
@@ -33,7 +32,7 @@ from ._checks import (
     per_kind,
 )
 from ._kernels import RULES, advance, relist_all
-from ._prices import RING, Model, State, ring_table
+from ._prices import N_THREADS, RING, Model, State, ring_table
 
 # least values of what may be given once per kind (None: any finite number)
 PER_KIND = {
@@ -48,7 +47,7 @@ ATTEMPTS_WORTH_A_THREAD = 5_000
 
 @cache
 def _threads() -> ThreadPoolExecutor:
-    return ThreadPoolExecutor(config.NUMBA_NUM_THREADS, "neural_cpm")
+    return ThreadPoolExecutor(N_THREADS, "neural_cpm")
 
 
 class Ensemble:
@@ -191,7 +190,8 @@ class Ensemble:
     @direction.setter
     def direction(self, value: np.ndarray) -> None:
         shape = (self.n_chains, len(self.kind), 2)
-        self._direction = np.array(np.broadcast_to(value, shape))
+        # C order, or every other layout gets kernels of its own
+        self._direction = np.array(np.broadcast_to(value, shape), order="C")
 
     @property
     def center(self) -> np.ndarray | None:
@@ -201,7 +201,7 @@ class Ensemble:
     @center.setter
     def center(self, value: np.ndarray) -> None:
         shape = (self.n_chains, len(self.kind), 2)
-        self._center = np.array(np.broadcast_to(value, shape))
+        self._center = np.array(np.broadcast_to(value, shape), order="C")
 
     @property
     def acceptance(self) -> float:
@@ -221,7 +221,7 @@ class Ensemble:
         self._counts[:] = 0
         n, rule = self.n_chains, RULES[self.proposal]
         few = self.frames.size * mcs < ATTEMPTS_WORTH_A_THREAD
-        workers = 1 if few else min(n, config.NUMBA_NUM_THREADS)
+        workers = 1 if few else min(n, N_THREADS)
         if workers == 1:
             advance(state, model, rule, self.time, 0, n)
             return
@@ -299,17 +299,20 @@ class Ensemble:
     def _prepare(self) -> tuple[State, Model]:
         """The kernels' view of labels and parameters, rebuilt after a change.
 
-        A motility term turns on every optional array: few combinations of optional arrays, so few
-        kernels to compile.
+        Few combinations of optional arrays, so few kernels to compile: a perimeter term comes with
+        fields, and a motility term, or any optional term under a listed rule (whose time goes into
+        its list), turns on every array. `warm.warm_up` compiles them all.
         """
         if not self._stale:
             return self._state, self._model
         (height, width), n, n_labels = self.shape, self.n_chains, len(self.kind)
         fields = self._fields()
         flow = self.diffusion, self.decay, *self.secretion
+        listed = self.proposal != "uniform"
         rich = any(flow) or any(x.any() for x in (self.lam_act, self.lam_ch, self.mu))
+        rich = rich or (listed and (fields is not None or self.lam_P.any()))
         outlined = rich or self.lam_P.any()
-        if fields is None and rich:
+        if fields is None and outlined:
             fields = np.zeros((1, self.n_kinds, height, width))
         if rich:
             if self._activity is None:
@@ -339,7 +342,6 @@ class Ensemble:
             loose=_LOOSE,
             inverse_T=1.0 / max(self.T, COLD),
         )
-        listed = self.proposal != "uniform"
         size = (8 if self.proposal == "edges" else 1) * self._label.shape[1]
         if not listed:
             self._index = None

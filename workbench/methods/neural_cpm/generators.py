@@ -22,6 +22,7 @@ from workbench.numerics.checks import choice
 from ...steps import Step, Steps, run
 from .ensemble import Ensemble
 from .measures import centers
+from .starts import scatter
 
 ATTEMPTS_A_STEP = 1_500_000  # about 30 ms on one core: the time between two reports of progress
 
@@ -181,22 +182,6 @@ def kinds_of(n_cells: int | Sequence[int]) -> np.ndarray:
     """(N + 1,) kinds: half of the cells of kind 1 and the rest of kind 2, or the numbers given."""
     counts = [n_cells // 2, n_cells - n_cells // 2] if np.ndim(n_cells) == 0 else list(n_cells)
     return np.repeat(np.arange(len(counts) + 1), [1, *counts])
-
-
-def scatter(
-    size: int, kind: np.ndarray, n: int, radius: float, rng: np.random.Generator
-) -> np.ndarray:
-    """(n, size, size) starts: every cell one site, at random within `radius` of the center."""
-    away = np.hypot(*(np.indices((size, size)) - (size - 1) / 2))
-    sites = np.flatnonzero(away <= radius)
-    if len(sites) < len(kind) - 1:
-        raise ValueError(
-            f"n_cells = {len(kind) - 1} do not fit on {len(sites)} sites within radius {radius:g}"
-        )
-    frames = np.zeros((n, size * size), np.int32)
-    for frame in frames:
-        frame[rng.choice(sites, len(kind) - 1, replace=False)] = rng.permutation(len(kind) - 1) + 1
-    return frames.reshape(n, size, size)
 
 
 def poles(size: int, angle: float) -> np.ndarray:

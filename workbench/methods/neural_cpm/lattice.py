@@ -13,11 +13,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ._kernels import lowest_price, price_at
-from ._prices import RING
-from .energy import contact_counts
+from ._prices import RING, State
 from .ensemble import Ensemble, permute_identities
 
-__all__ = ["CPM", "PRICE_TERMS", "Ensemble", "permute_identities", "warm_up"]
+__all__ = ["CPM", "PRICE_TERMS", "Ensemble", "permute_identities"]
 
 PRICE_TERMS = ("contact", "volume", "perimeter", "field", "chemotaxis", "act", "motion")
 
@@ -89,7 +88,7 @@ class CPM(Ensemble):
         flat = (target[0] + 1) * (size[1] + 2) + target[1] + 1
         prices = np.zeros(len(PRICE_TERMS))
         if self._label[0, flat] != self._label[0, flat + model.offset[ring[0]]]:
-            prices[:] = price_at(state, model, 0, int(flat), int(ring[0]))
+            prices[:] = price_at(_unlisted(state), model, 0, int(flat), int(ring[0]))
         values = dict(zip(PRICE_TERMS, prices.tolist(), strict=True))
         return values if terms else sum(values.values())
 
@@ -97,7 +96,7 @@ class CPM(Ensemble):
         """(H, W) least price of a copy onto each site over its neighbors' labels; nan in a bulk."""
         state, model = self._prepare()
         lowest = np.full(self.shape, np.nan)
-        lowest_price(state, model, 0, lowest)
+        lowest_price(_unlisted(state), model, 0, lowest)
         return lowest
 
     def paint(self, rows: ArrayLike, columns: ArrayLike, identity: int) -> None:
@@ -133,14 +132,6 @@ class CPM(Ensemble):
         return identity
 
 
-def warm_up() -> None:
-    """Compile the kernels of the usual models (or load them from the cache): run once at set-up."""
-    cell = np.zeros((8, 8), np.int32)
-    cell[2:5, 2:5] = 1
-    for proposal in ("uniform", "border_source"):
-        for extra in ({}, {"kind_fields": np.zeros((2, 8, 8))}, {"lam_act": 1.0}):
-            model = CPM(cell, [0, 1], [[0, 1], [1, 1]], 1, 9, proposal=proposal, **extra)
-            model.step(1)
-            model.delta((2, 2), (1, 1))
-            model.lowest_delta()
-    contact_counts(cell, [0, 1])
+def _unlisted(state: State) -> State:
+    """The state without its list, which no price reads: one kernel then prices for all rules."""
+    return state._replace(index=None)

@@ -25,6 +25,8 @@ from workbench.parameters import (
 from workbench.parameters import Parameters as BaseParameters
 from workbench.steps import Step, Steps, part, together
 
+from .starts import BIPOLAR_RADIUS, RECOVERY_RADIUS, sites_within
+
 if TYPE_CHECKING:
     from .bipolar import Bipolar
     from .experiments import Digits, Law, Recovered, TissueRun
@@ -163,8 +165,8 @@ class Parameters(BaseParameters):
         "quick": {
             "size": 60, "n_cells": 16, "mcs": 200,
             "simulations": 8, "recovery_iters": 120, "recovery_seeds": 1,
-            "bipolar_simulations": 12, "iters": 6, "train_seeds": 1, "weights": "stored",
-            "samples": 6, "sample_steps": 80,
+            "bipolar_simulations": 10, "iters": 6, "train_seeds": 1, "weights": "stored",
+            "samples": 5, "sample_steps": 80,
         },
         "default": {},
         "full": {
@@ -185,12 +187,9 @@ class Parameters(BaseParameters):
     # fmt: on
 
     def check(self) -> None:
-        """Cells must fit on the lattice, and the strides must divide the side of the map."""
-        if self.n_cells * self.V_target > self.size**2:
-            raise ParameterError(
-                f"n_cells = {self.n_cells} cells of V_target = {self.V_target:g} sites do not fit "
-                f"on size = {self.size}: at most {int(self.size**2 // self.V_target)} do"
-            )
+        """Cells must fit on the lattices, and the strides must divide the side of the map."""
+        self._fit("n_cells", "V_target", "size", RECOVERY_RADIUS)
+        self._fit("bipolar_cells", "bipolar_V_target", "bipolar_size", BIPOLAR_RADIUS)
         if len(self.widths) != len(self.pools):
             raise ParameterError(
                 f"widths = {self.widths} and pools = {self.pools} must have the same length"
@@ -209,6 +208,21 @@ class Parameters(BaseParameters):
             raise ParameterError(
                 f"weights = 'stored' are for the default network, but {differ[0]} = "
                 f"{getattr(self, differ[0])} (default {teaching[differ[0]]}): use weights = 'train'"
+            )
+
+    def _fit(self, cells: str, target: str, side: str, share: float) -> None:
+        """Cells of the target volume must fit on the lattice, and single sites where they start."""
+        n, volume, size = (getattr(self, name) for name in (cells, target, side))
+        if n * volume > size**2:
+            raise ParameterError(
+                f"{cells} = {n} cells of {target} = {volume:g} sites do not fit on {side} = "
+                f"{size}: at most {int(size**2 // volume)} do"
+            )
+        starts = len(sites_within(size, share * size))
+        if n > starts:
+            raise ParameterError(
+                f"{cells} = {n} do not fit where they start, within {share * size:g} sites of the "
+                f"middle of {side} = {size}: at most {starts} do"
             )
 
     def caution(self) -> str:
