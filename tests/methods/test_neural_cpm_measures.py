@@ -11,7 +11,9 @@ from workbench.methods.neural_cpm.measures import (
     fragmented,
     inception_score,
     moment_rmse,
+    moment_rmse_interval,
     moments,
+    price_agreement,
     stability,
     touches_edge,
     variance_fraction,
@@ -133,3 +135,30 @@ def test_stability_asks_for_volumes_and_for_few_fragments():
 def test_moment_rmse_compares_means_over_samples():
     sample = np.array([[[1.0, 2], [3, 4]], [[3, 4], [5, 6]]])
     assert moment_rmse(sample, sample[:1]) == pytest.approx(1)
+
+
+def test_the_interval_of_the_moments_narrows_with_more_samples_and_covers_the_error():
+    rng = np.random.default_rng(0)
+    reference = np.full((50, 2, 2), 10.0)
+    widths = []
+    for n in (8, 128):
+        sample = 20 + rng.normal(size=(n, 2, 2))
+        low, high = moment_rmse_interval(sample, reference)
+        assert low < moment_rmse(sample, reference) < high
+        widths.append(high - low)
+    assert widths[0] > 2 * widths[1]
+
+
+def test_agreement_of_prices_tells_a_wrong_size_from_noise():
+    exact = np.random.default_rng(0).normal(size=(4, 50))
+    double = price_agreement(exact, 2 * exact)
+    assert (double["correlation"], double["slope"]) == pytest.approx((1, 2))
+    assert double["rms"] == pytest.approx(np.sqrt((exact**2).mean()))
+    missing = np.where(np.arange(50) < 10, np.nan, exact)
+    same = price_agreement(missing, exact)
+    assert same == pytest.approx({"correlation": 1, "slope": 1, "rms": 0, "acceptance_change": 0})
+    # Where the known energy refuses a copy, the network's price changes nothing.
+    refused = price_agreement(exact, 2 * exact, analytic=100.0)
+    assert refused["acceptance_change"] < 1e-9 < double["acceptance_change"]
+    one = price_agreement([0.0, 1.0], [0.0, 2.0])["acceptance_change"]
+    assert one == pytest.approx((np.exp(-1) - np.exp(-2)) / 2)

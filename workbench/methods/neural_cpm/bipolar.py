@@ -28,6 +28,7 @@ from .hamiltonian import NeuralEnergy, NeuralHamiltonian
 from .measures import (
     fragmented,
     moment_rmse,
+    moment_rmse_interval,
     moments,
     stability,
     touches_edge,
@@ -35,11 +36,16 @@ from .measures import (
 )
 from .recovery import fit_cellsort_steps
 from .sampling import ParallelSampler, sample_steps
+from .starts import BIPOLAR_RADIUS
 from .training import Training, train_many_steps
 
 CELL_SORTING, FIELD = "cell sorting", "cell sorting + field"
 CLOSURE, ALONE, BLIND = "NH + closure", "NH alone", "NH + closure, no interactions"
-NOISE_GROUPS = 4  # of fresh data, each as large as the samples of a model
+SAME_RULE = "cell sorting, border source"
+NOISE_GROUPS, SHOWN_GROUPS = 8, 4  # of fresh data, each as large as the samples of a model
+ANALYTIC_FITS = 3
+# A permuted start needs this long to forget itself, and its mean this many samples (claim 4).
+JUDGED_STEPS, JUDGED_SAMPLES = 400, 16
 RECORDED = 40  # frames kept of each sampled aggregate
 
 
@@ -49,8 +55,9 @@ class Model:
 
     record (m, n, H, W): aggregates of the first seed after `recorded` (m,) parallel steps; frames
     (S, n, H, W): final ones. moments (S, 2, 2): second moments of the cell centers, kind by (along,
-    across) the axis, in sites^2, mean over samples; rmse (S,) against the data; fraction (S, 2):
-    share of variance along the axis for each kind; fragmented (S,): mean number of cells in pieces;
+    across) the axis, in sites^2, mean over samples; rmse (S,) against the data, rmse_interval
+    (S, 2) 95 % over the samples of each seed; fraction (S, 2): share of variance along the axis
+    for each kind; fragmented (S,): mean number of cells in pieces;
     stable (S,): share of frames that look like tissue; at_edge (S,): share that touch the edge;
     volumes (S, 2): least and greatest volume of a cell, in sites.
     model: the first one; trainings: how they were trained (none for an analytic fit).
@@ -62,6 +69,7 @@ class Model:
     frames: np.ndarray
     moments: np.ndarray
     rmse: np.ndarray
+    rmse_interval: np.ndarray
     fraction: np.ndarray
     fragmented: np.ndarray
     stable: np.ndarray
@@ -79,8 +87,8 @@ class Bipolar:
     noise_floor (k,): RMSE of groups of fresh data, as many as samples; starts_rmse: that of the
     kind-permuted starts; data_fragmented: cells in pieces in the data; basis: the fitted
     cell-sorting energy; models by name; exact and first_order (chains, P): neural energy changes
-    of the same copy attempts, NaN where a chain had fewer than P; training: name and state of what
-    is being trained.
+    of the same copy attempts, NaN where a chain had fewer than P, and analytic (chains, P) those of
+    the known energy; training: name and state of what is being trained.
     """
 
     data: np.ndarray
@@ -94,6 +102,7 @@ class Bipolar:
     models: dict[str, Model] = field(default_factory=dict)
     exact: np.ndarray | None = None
     first_order: np.ndarray | None = None
+    analytic: np.ndarray | None = None
     training: tuple[str, list[Training]] | None = None
 
 
@@ -148,6 +157,11 @@ def plan(p: Parameters) -> dict[str, Maker]:
     return models
 
 
+def enough_samples(p: Parameters) -> bool:
+    """Whether samples are long and many enough to judge a model by them."""
+    return p.sample_steps >= JUDGED_STEPS and p.samples >= JUDGED_SAMPLES
+
+
 def bipolar_steps(p: Parameters) -> Steps[Bipolar]:
     """Data, the analytic fits, training of every network asked for, samples and metrics."""
     data = yield from part(_pictures(p, p.bipolar_simulations, DATA), 0.0, 0.05, "bi-polar data")
@@ -156,9 +170,10 @@ def bipolar_steps(p: Parameters) -> Steps[Bipolar]:
     if p.select_every:
         train, validation = data.frames[:half], data.frames[half:]
     seeds = [p.seed + number for number in range(p.train_seeds)]
-    n_fresh = NOISE_GROUPS * p.samples
+    # Samples that are shown and not judged need no close estimate of the noise, and one fit.
+    groups, n_fits = (NOISE_GROUPS, ANALYTIC_FITS) if enough_samples(p) else (SHOWN_GROUPS, 1)
     independent = together(
-        [lambda: _pictures(p, n_fresh, HELD_OUT), lambda: _fits(p, train, kind, False)],
+        [lambda: _pictures(p, groups * p.samples, HELD_OUT), lambda: _fits(p, train, kind, n_fits)],
         names=("fresh data", "cell-sorting fit"),
     )
     fresh, bases = yield from part(independent, 0.05, 0.12)
@@ -168,15 +183,22 @@ def bipolar_steps(p: Parameters) -> Steps[Bipolar]:
         # Every model starts from the same pictures: fresh data with permuted kinds.
         rng = np.random.default_rng(p.seed + STARTS)
         starts = permute_identities(fresh.frames[: p.samples], rng)
-        result = _start(data, fresh, starts, bases[0])
+        result = _start(data, fresh, groups, starts, bases[0])
         result.models[CELL_SORTING] = yield from part(
-            _sampled(CELL_SORTING, bases, starts, p, result), 0.12, 0.15, "sampling cell sorting"
+            _sampled(CELL_SORTING, bases, starts, p, result), 0.12, 0.14, "sampling cell sorting"
         )
         if p.ablations:
-            fields = yield from part(_fits(p, train, kind, True), 0.15, 0.16, "field fit")
-            result.models[FIELD] = yield from part(
-                _sampled(FIELD, fields, starts, p, result), 0.16, 0.19, f"sampling {FIELD}"
-            )
+            # The basis is fitted with the uniform rule and sampled with border_source: does it
+            # matter? Their MCS differ in length, the fit's number of them does not.
+            others = {FIELD: {"fit_field": True}, SAME_RULE: {"proposal": "border_source"}}
+            for number, (name, options) in enumerate(others.items()):
+                at = 0.14 + 0.025 * number
+                fits = _fits(p, train, kind, n_fits, **options)
+                fits = yield from part(fits, at, at + 0.015, f"fit of {name}")
+                sampling = _sampled(name, fits, starts, p, result)
+                result.models[name] = yield from part(
+                    sampling, at + 0.015, at + 0.025, f"sampling {name}"
+                )
         yield Step(0.19, "cell sorting", result)
         networks = plan(p)
         for number, (name, make) in enumerate(networks.items()):
@@ -203,7 +225,8 @@ def bipolar_steps(p: Parameters) -> Steps[Bipolar]:
             model.trainings = trainings
             result.models[name] = model
             yield Step(at + share, name, result)
-    result.exact, result.first_order = _deltas(p, result.models[main_model(p)].model, starts, kind)
+    model = result.models[main_model(p)].model
+    result.exact, result.first_order, result.analytic = _deltas(p, model, starts, kind)
     return result
 
 
@@ -211,18 +234,21 @@ def _pictures(p: Parameters, n: int, offset: int) -> Steps[Simulation]:
     rules = {"poles": "bipolar", "motion": "bipolar-motion"}
     return simulate_steps(
         rules[p.bipolar_rule], n, p.seed + offset, size=p.bipolar_size,
-        n_cells=p.bipolar_cells, V_target=p.bipolar_V_target, radius=p.bipolar_size / 4,
+        n_cells=p.bipolar_cells, V_target=p.bipolar_V_target,
+        radius=BIPOLAR_RADIUS * p.bipolar_size,
     )  # fmt: skip
 
 
-def _fits(p: Parameters, frames: np.ndarray, kind: np.ndarray, field: bool) -> Steps:
-    """Fitted analytic energies, one for each training seed, with or without a learned field."""
+def _fits(
+    p: Parameters, frames: np.ndarray, kind: np.ndarray, n: int, **options: Any
+) -> Steps[list[CellSorting]]:
+    """n analytic energies, each fitted from its own seed; options of `fit_cellsort_steps`."""
     fits = []
-    for number in range(p.train_seeds):
+    for number in range(n):
         steps = fit_cellsort_steps(
-            frames, kind, p.bipolar_V_target, seed=p.seed + number, fit_field=field, **ANALYTIC_FIT
+            frames, kind, p.bipolar_V_target, seed=p.seed + number, **ANALYTIC_FIT, **options
         )
-        fit = yield from part(steps, number / p.train_seeds, (number + 1) / p.train_seeds)
+        fit = yield from part(steps, number / n, (number + 1) / n)
         fits.append(
             CellSorting.from_values(
                 fit.J, fit.lam, fit.V_target, field=fit.field, coupling=fit.coupling
@@ -231,10 +257,12 @@ def _fits(p: Parameters, frames: np.ndarray, kind: np.ndarray, field: bool) -> S
     return fits
 
 
-def _start(data: Simulation, fresh: Simulation, starts: np.ndarray, basis: CellSorting) -> Bipolar:
+def _start(
+    data: Simulation, fresh: Simulation, groups: int, starts: np.ndarray, basis: CellSorting
+) -> Bipolar:
     reference = moments(data.frames, data.kind)
-    groups = np.split(fresh.frames, NOISE_GROUPS)
-    floor = [moment_rmse(moments(group, data.kind), reference) for group in groups]
+    each = np.split(fresh.frames, groups)
+    floor = [moment_rmse(moments(group, data.kind), reference) for group in each]
     permuted = moment_rmse(moments(starts, data.kind), reference)
     broken = float(fragmented(data.frames).mean())
     return Bipolar(
@@ -279,6 +307,7 @@ def _sampled(
         name, runs[0].recorded, runs[0].record, frames,
         moments=np.array([m.mean(0) for m in found]),
         rmse=np.array([moment_rmse(m, so_far.moments) for m in found]),
+        rmse_interval=np.array([moment_rmse_interval(m, so_far.moments) for m in found]),
         fraction=np.array([variance_fraction(m).mean(0) for m in found]),
         fragmented=np.array([fragmented(f).mean() for f in frames]),
         stable=np.array([stability(f, so_far.data) for f in frames]),
@@ -295,14 +324,15 @@ def _volume_range(frames: np.ndarray, n_labels: int) -> tuple[int, int]:
 
 def _deltas(
     p: Parameters, model: Hamiltonian, starts: np.ndarray, kind: np.ndarray, steps: int = 20
-) -> tuple[np.ndarray, np.ndarray]:
-    """Exact and first-order neural energy changes (chains, P) of the same copy attempts."""
+) -> tuple[np.ndarray, ...]:
+    """Exact and first-order neural, and analytic, energy changes (chains, P) of the same copies."""
     few = starts[: max(1, min(8, p.samples // 2))]
     sampler = ParallelSampler(model, few, kind, p.n_parallel, "first_order", p.seed)
     for _ in range(steps):
         sampler.step()
-    target, label, _ = sampler.proposals()
+    target, label, analytic = sampler.proposals()
     missing = (label < 0).numpy()
     with torch.no_grad():
         prices = [sampler.neural_delta(target, label, how) for how in ("exact", "first_order")]
+    prices.append(analytic)
     return tuple(np.where(missing, np.nan, price.double().numpy()) for price in prices)

@@ -7,6 +7,7 @@ mean for the claims is in `study.py`, and how they look in `views.py`.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -21,6 +22,7 @@ from .exact_chain import LAWS, stationary
 from .generators import SCENARIOS, Scenario, Simulation, simulate_steps
 from .measures import inception_score
 from .recovery import Recovery, fit_cellsort_steps, rmse, rmse_after_scalar
+from .starts import RECOVERY_RADIUS, scatter
 from .tissue import Tissue
 
 # Seeds of independent parts are this far apart, so that no two parts share random numbers.
@@ -144,10 +146,15 @@ class Recovered:
 
 
 def own_scenario(p: Parameters) -> Scenario:
-    """The cell-sorting scenario that the hyperparameters describe; the defaults are scenario B."""
+    """The cell-sorting scenario that the hyperparameters describe; the defaults are scenario B.
+
+    Its pictures and their fit know contacts and volumes only: perimeters, the field, motility and
+    connectivity act on the tissue alone.
+    """
     return Scenario(
         (p.J01, p.J02, p.J11, p.J12, p.J22), p.lam, p.size, p.n_cells, p.V_target,
-        radius=0.3 * p.size, stages=((p.temperature, RELAXATION_MCS),), proposal=p.proposal,
+        radius=RECOVERY_RADIUS * p.size, stages=((p.temperature, RELAXATION_MCS),),
+        proposal=p.proposal,
     )  # fmt: skip
 
 
@@ -197,20 +204,29 @@ def recovery_steps(p: Parameters, scenario: Scenario, name: str, **options) -> S
 class Digits:
     """Cellular digits: aggregates of the generator and of a fitted cell-sorting energy.
 
-    data (n, H, W), label (n,): held-out ones; samples (n, H, W) of the first fit; accuracy of the
-    classifier on the data; scores: inception score of "data" (1,) and of "cell sorting" (fits,).
+    data (n, H, W), label (n,): held-out ones; starts (n, H, W): the same with their kinds dealt
+    anew; samples and scattered (n, H, W): what the first fit makes of the starts, and of single
+    sites at random; accuracy of the classifier on the data; scores: inception scores of "data" (1,)
+    and, a number a fit, of "starts", "cell sorting" and "cell sorting, scattered".
     """
 
     data: np.ndarray
     kind: np.ndarray
     label: np.ndarray
+    starts: np.ndarray
     samples: np.ndarray
+    scattered: np.ndarray
     accuracy: float
     scores: dict[str, np.ndarray] = field(default_factory=dict)
 
 
 def digits_steps(parameters: Parameters, n: int = 500, held_out: int = 100) -> Steps[Digits]:
-    """Experiment 1 at teaching scale: can a cell-sorting energy write digits?"""
+    """Experiment 1 at teaching scale: can a cell-sorting energy write digits?
+
+    n: digits simulated, of which the first `held_out` are kept from classifier and fit. The starts
+    of the samples still have the outline of a digit; single sites at random, under the schedule of
+    temperatures that made the data, have nothing of it.
+    """
     seed = parameters.seed
     data: Simulation = yield from part(simulate_steps("digits", n, seed + DATA), 0, 0.3, "digits")
     train, test = slice(held_out, None), slice(0, held_out)
@@ -218,32 +234,54 @@ def digits_steps(parameters: Parameters, n: int = 500, held_out: int = 100) -> S
         train_classifier_steps(data.frames[train], data.kind, data.label[train], seed=seed),
         0.3, 0.8, "classifier",
     )  # fmt: skip
-    fits, sampled = parameters.train_seeds, []
+    scenario, fits = data.scenario, parameters.train_seeds
+    made: dict[str, list[np.ndarray]] = {"starts": [], "cell sorting": []}
+    made["cell sorting, scattered"] = []
     for number in range(fits):
         at, share = 0.8 + 0.2 * number / fits, 0.2 / fits
         fit = yield from part(
             fit_cellsort_steps(
-                data.frames[train], data.kind, data.scenario.V_target, seed=seed + number,
+                data.frames[train], data.kind, scenario.V_target, seed=seed + number,
                 **ANALYTIC_FIT,
             ),
-            at, at + share / 2, "cell-sorting fit",
+            at, at + 0.4 * share, "cell-sorting fit",
         )  # fmt: skip
         rng = np.random.default_rng(seed + number + STARTS)
-        cells = Ensemble(
-            permute_identities(data.frames[test], rng), data.kind, fit.J, fit.lam, fit.V_target,
-            seed=seed + number + SAMPLING,
-        )  # fmt: skip
-        for mcs in range(10, 301, 10):
-            cells.step(10)
-            yield Step(at + share * (0.5 + mcs / 600), f"sampling, {mcs} of 300 MCS")
-        sampled.append(cells.frames)
+        starts = permute_identities(data.frames[test], rng)
+        sites = scatter(scenario.size, data.kind, held_out, scenario.radius, rng)
+        runs = (
+            ("cell sorting", starts, ((1.0, 300.0),), 0.4, 0.6),
+            ("cell sorting, scattered", sites, scenario.stages, 0.6, 1.0),
+        )
+        made["starts"].append(starts)
+        for name, frames, stages, first, last in runs:
+            sampling = _digits_sampled(frames, data.kind, fit, stages, seed + number + SAMPLING)
+            first, last = at + first * share, at + last * share
+            made[name].append((yield from part(sampling, first, last, name)))
 
     def score(frames: np.ndarray) -> float:
         return inception_score(classifier.probabilities(frames, data.kind))
 
-    scores = {
-        "data": np.array([score(data.frames[test])]),
-        "cell sorting": np.array([score(frames) for frames in sampled]),
-    }
+    scores = {"data": np.array([score(data.frames[test])])}
+    scores |= {name: np.array([score(frames) for frames in many]) for name, many in made.items()}
     right = accuracy(classifier, data.frames[test], data.kind, data.label[test])
-    return Digits(data.frames[test], data.kind, data.label[test], sampled[0], right, scores)
+    firsts = (many[0] for many in made.values())
+    return Digits(data.frames[test], data.kind, data.label[test], *firsts, right, scores)
+
+
+def _digits_sampled(
+    frames: np.ndarray,
+    kind: np.ndarray,
+    fit: Recovery,
+    stages: Sequence[tuple[float, float]],
+    seed: int,
+) -> Steps[np.ndarray]:
+    """What a fitted cell-sorting energy makes of `frames` (n, H, W) in stages (T, MCS)."""
+    cells = Ensemble(frames, kind, fit.J, fit.lam, fit.V_target, seed=seed)
+    total = sum(mcs for _, mcs in stages)
+    for T, mcs in stages:
+        cells.T = T
+        for _ in range(int(mcs) // 10):
+            cells.step(10)
+            yield Step(cells.time / total, f"{cells.time:.0f} of {total:.0f} MCS")
+    return cells.frames

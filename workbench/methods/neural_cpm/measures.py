@@ -127,6 +127,38 @@ def moment_rmse(sample: ArrayLike, reference: ArrayLike) -> float:
     return float(np.sqrt(np.mean((np.mean(sample, 0) - np.mean(reference, 0)) ** 2)))
 
 
+def moment_rmse_interval(
+    sample: ArrayLike, reference: ArrayLike, resamples: int = 2_000, seed: int = 0
+) -> tuple[float, float]:
+    """95 % percentile bootstrap interval of `moment_rmse` over the samples; reference as it is."""
+    sample = np.asarray(sample)
+    chosen = np.random.default_rng(seed).integers(len(sample), size=(resamples, len(sample)))
+    off = sample[chosen].mean(1) - np.mean(reference, 0)
+    low, high = np.quantile(np.sqrt((off**2).mean((1, 2))), [0.025, 0.975])
+    return float(low), float(high)
+
+
+def price_agreement(
+    exact: ArrayLike, first_order: ArrayLike, analytic: ArrayLike = 0.0
+) -> dict[str, float]:
+    """How well first-order prices of copies stand for the exact ones; nan prices are left out.
+
+    correlation; slope of first_order on exact; rms of their difference; acceptance_change: mean
+    absolute change of min(1, exp(-Delta H)) with Delta H = analytic + network price, at T = 1.
+    """
+    exact, first_order, analytic = np.broadcast_arrays(exact, first_order, analytic)
+    real = np.isfinite(exact) & np.isfinite(first_order)
+    exact, first_order, analytic = exact[real], first_order[real], analytic[real]
+    (variance, covariance), (_, other) = np.cov(exact, first_order)
+    accepted = [np.exp(-np.maximum(0.0, analytic + price)) for price in (exact, first_order)]
+    return {
+        "correlation": float(covariance / np.sqrt(variance * other)),
+        "slope": float(covariance / variance),
+        "rms": float(np.sqrt(np.mean((first_order - exact) ** 2))),
+        "acceptance_change": float(np.abs(accepted[1] - accepted[0]).mean()),
+    }
+
+
 def inception_score(probs: ArrayLike) -> float:
     """exp of the mean Kullback-Leibler divergence of p(y|x), rows of (n, classes), from p(y).
 
