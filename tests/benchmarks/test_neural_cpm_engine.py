@@ -28,7 +28,13 @@ def table():
 
 
 @pytest.mark.parametrize(
-    ("case", "least"), [("512 x 512", 2.0), ("128 x 128", 2.0), ("512 x 512, connected", 3.0)]
+    ("case", "least"),
+    [
+        ("512 x 512", 2.0),
+        ("128 x 128", 2.0),
+        ("200 x 200, 100 cells of two kinds", 2.0),
+        ("512 x 512, connected", 3.0),
+    ],
 )
 def test_engine_is_faster_than_glazier(table, case, least):
     assert table[case].ratio >= least

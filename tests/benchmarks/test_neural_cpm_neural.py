@@ -43,13 +43,13 @@ def seconds(function, budget_s: float = 2.0) -> float:
     return float(np.median(times))
 
 
-def test_first_order_prices_ten_times_as_many_copies_as_exact_ones(data):
+def test_first_order_prices_eight_times_as_many_copies_as_exact_ones(data):
     cost = {}
     for delta in ("first_order", "exact"):
         sampler = ParallelSampler(closure(), data.frames, data.kind, PROPOSALS, delta)
         cost[delta] = seconds(sampler.step)
         print(f"{delta}: {CHAINS * PROPOSALS / cost[delta]:,.0f} copy attempts/s")
-    assert cost["exact"] > 8 * cost["first_order"]
+    assert cost["exact"] > 8 * cost["first_order"]  # 14 on an idle core
 
 
 def test_dense_matrices_beat_convolutions_on_a_small_map(data):

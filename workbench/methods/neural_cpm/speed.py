@@ -19,11 +19,12 @@ import numpy as np
 from .lattice import CPM
 
 J, T = [[0, 16], [16, 8]], 10.0
+TWO_KINDS = [[0, 16, 16], [16, 6, 16], [16, 16, 6]]
 # side of the torus, side of the square cells, cells in a row, options
 CASES: dict[str, tuple[int, int, int, dict[str, Any]]] = {
     "128 x 128": (128, 8, 16, {}),
     "512 x 512": (512, 8, 64, {}),
-    "200 x 200, 100 cells": (200, 14, 10, {}),
+    "200 x 200, 100 cells of two kinds": (200, 14, 10, {"J": TWO_KINDS}),
     "512 x 512, connected": (512, 8, 64, {"connected": True}),
     "512 x 512, perimeter": (512, 8, 64, {"lam_P": 0.1, "P_target": 60.0}),
 }
@@ -86,12 +87,13 @@ def without_set_up(run: Callable[[int], Any], sites: int, mcs: int) -> float:
 def own_engine(
     size: int, side: int, n: int, options: dict[str, Any], **more: Any
 ) -> Callable[[float], None]:
-    """`run(mcs)` of this engine on n x n square cells."""
+    """`run(mcs)` of this engine on n x n square cells, in equal shares of each kind."""
     cell = np.zeros((size, size), np.int32)
     squares = np.arange(1, n * n + 1, dtype=np.int32).reshape(n, n)
     cell[: n * side, : n * side] = np.kron(squares, np.ones((side, side), np.int32))
-    kind = np.minimum(np.arange(n * n + 1), 1)
-    return CPM(cell, kind, J, 1.0, side * side, T=T, contact_norm=1.0, **options, **more).step
+    terms = {"J": J, **options, **more}
+    kind = np.r_[0, 1 + np.arange(n * n) * (len(terms["J"]) - 1) // (n * n)]
+    return CPM(cell, kind, lam=1.0, V_target=side * side, T=T, contact_norm=1.0, **terms).step
 
 
 def glazier_engine(
@@ -102,15 +104,20 @@ def glazier_engine(
         native = importlib.import_module("glazier._native")
     except ImportError:
         return None
+    contact = options.get("J", J)
+    names = "AB"[: len(contact) - 1]
+    shares = dict.fromkeys(names, 1 / len(names))
     cell = {
-        "name": "A", "target_volume": float(side * side), "lambda_volume": 1.0,
+        "target_volume": float(side * side), "lambda_volume": 1.0,
         "connected": options.get("connected", False),
         "lambda_surface": options.get("lam_P", 0.0), "target_surface": options.get("P_target", 0.0),
     }  # fmt: skip
     model = json.dumps({
-        "name": "tiles", "width": size, "height": size, "types": [cell], "temperature": T,
-        "contact": [float(x) for row in J for x in row], "neighbour_order": 2, "seed": 1,
-        "steps": 1, "dump_every": 10**6, "initial": {"side": side, "nx": n, "ny": n},
+        "name": "tiles", "width": size, "height": size, "temperature": T,
+        "types": [{"name": name, **cell} for name in names],
+        "contact": [float(x) for row in contact for x in row], "neighbour_order": 2, "seed": 1,
+        "steps": 1, "dump_every": 10**6,
+        "initial": {"side": side, "nx": n, "ny": n, "fractions": shares},
         "units": {"micron_per_site": 1.0, "minute_per_step": 1.0},
     })  # fmt: skip
     return lambda mcs: native.run(model, mcs)
