@@ -88,6 +88,15 @@ def test_a_click_puts_a_copy_attempt_under_the_lens(tissue):
     expect(tissue.get_by_text("accepted at T = 1")).to_be_visible()
 
 
+def test_permuted_kinds_change_the_picture_and_not_the_time(tissue):
+    before, legend = pixels(tissue), tissue.locator(".lv .legend").inner_text()
+    tissue.get_by_role("button", name="Permute kinds").click()
+    expect(tissue.locator(".lv")).to_have_attribute("data-frames", "2")
+    assert pixels(tissue) != before
+    assert tissue.locator(".lv .legend").inner_text() == legend  # as many cells of each kind
+    expect(tissue.get_by_text("0 MCS", exact=True)).to_be_visible()
+
+
 def test_two_visitors_share_nothing(tissue, browser, app_url):
     other = browser.new_page()
     other.goto(app_url + "neural_cpm")

@@ -5,11 +5,13 @@ from dataclasses import replace
 import holoviews as hv
 import numpy as np
 import pytest
-from bokeh.models import Axis
+from bokeh.models import Axis, Title
 from helpers import small_study
 
 from workbench import theme
 from workbench.methods.neural_cpm import landscape, views
+from workbench.methods.neural_cpm.experiments import Digits
+from workbench.methods.neural_cpm.generators import SCENARIOS
 from workbench.methods.neural_cpm.speed import Speed
 
 theme.set_defaults()
@@ -20,10 +22,19 @@ def finished():
     return small_study()
 
 
+def drawn(element):
+    """The bokeh model of an element; what does not draw raises here."""
+    return hv.renderer("bokeh").get_plot(element).state
+
+
 def labels(element):
-    """Draw with bokeh (what does not draw raises here) and return the labels of all axes."""
-    state = hv.renderer("bokeh").get_plot(element).state
-    return {axis.axis_label for axis in state.select({"type": Axis})}
+    """The labels of all axes of an element."""
+    return {axis.axis_label for axis in drawn(element).select({"type": Axis})}
+
+
+def titles(element):
+    """The titles of an element."""
+    return {title.text for title in drawn(element).select({"type": Title})}
 
 
 def test_every_chart_draws_and_its_axes_are_named(finished):
@@ -39,7 +50,7 @@ def test_every_chart_draws_and_its_axes_are_named(finished):
         "contacts": (views.contact_chart(recovered, 0), "c × number of contacts"),
         "errors": (views.recovery_errors({"A": recovered, "B": recovered}), "RMSE [energy]"),
         "rmse": (views.rmse_chart(poles), "RMSE of second moments [sites²]"),
-        "prices": (views.first_order_chart(poles.exact, poles.first_order), "exact ΔH"),
+        "prices": (views.price_chart(poles), "exact ΔH"),
         "training": (views.training_chart(trained.trainings), "mean energy"),
         "toy": (views.price_scatter(20), "first-order ΔH"),
     }
@@ -63,7 +74,47 @@ def test_the_fitted_energy_stands_beside_the_one_that_made_the_pictures(finished
     table = views.basis_table(finished.bipolar)
     made_with = table.split("made with")[1].split("</tr>")[0]
     assert [f"{value:.3g}</td>" in made_with for value in (6, 3, 7, 0.974)] == 4 * [True]
-    assert "fitted" in table
+    assert "fitted" in table and "a field" in table
+
+
+def test_pictures_of_the_motion_rule_are_not_said_to_have_a_field(finished):
+    motion = replace(finished.bipolar, scenario=SCENARIOS["bipolar-motion"])
+    table = views.basis_table(motion)
+    assert "a rule of motion" in table and "field" not in table
+    assert "over T = 2" in table and ">10.7</td>" in table  # 64 / 3 at T = 2
+
+
+def test_every_error_has_its_interval_over_samples(finished):
+    poles = finished.bipolar
+    name, model = next(iter(poles.models.items()))
+    wide = replace(model, rmse_interval=np.array([[0.0, 5 * poles.starts_rmse]]))
+    chart = views.rmse_chart(replace(poles, models={**poles.models, name: wide}))
+    assert drawn(chart).y_range.end > 5 * poles.starts_rmse
+    lines = chart.traverse(lambda element: element, [hv.Segments])[0].dframe()
+    assert lines.iloc[0].tolist() == [name, 0.0, name, 5 * poles.starts_rmse]
+    assert len(lines) == sum(len(m.rmse) for m in poles.models.values())
+
+
+def test_the_chart_of_prices_tells_slope_and_change_of_acceptance():
+    exact = np.linspace(-2, 2, 9)
+    (title,) = titles(views.first_order_chart(exact, 2 * exact, np.full(9, 100.0)))
+    assert "correlation 1.0000" in title and "slope 2.000" in title
+    assert "acceptance off by 0.0000" in title  # the known energy refuses all of them
+
+
+def test_the_digits_show_their_starts_and_how_well_the_classifier_reads():
+    frames = np.ones((2, 6, 6), int)
+    frames[:, :3] = 2
+    names = ("data", "starts", "cell sorting", "cell sorting, scattered")
+    scores = {name: np.array([number + 1.0]) for number, name in enumerate(names)}
+    kind = np.array([0, 1, 2])
+    digits = Digits(frames, kind, np.array([3, 4]), frames, frames, frames, 0.79, scores)
+    assert titles(views.digits_gallery(digits)) == {
+        "data (the classifier reads 79 % right): inception score 1.0",
+        "starts: data with kinds dealt anew: inception score 2.0",
+        "cell sorting, from these starts: inception score 3.0",
+        "cell sorting, from single sites: inception score 4.0",
+    }
 
 
 def test_the_monitor_shows_whatever_is_there_yet(finished):

@@ -169,7 +169,7 @@ class EnergyLandscape(pn.viewable.Viewer):
         self.table.object = str(energy_table(now, source.before))
         self.hint.object = (
             f"Cell {source.chosen} ({KINDS[source.kind[source.chosen]]}) is chosen. Click a cell "
-            "of the other kind to exchange them, or color by price."
+            "of the other kind to exchange them. The last choice of <em>Color by</em> maps prices."
             if source.chosen
             else "Click a cell."
         )
@@ -204,10 +204,10 @@ def _image(png: bytes, text: str) -> str:
     return f'<img alt="{text}" src="data:image/png;base64,{data}" style="max-width:100%">'
 
 
-def prices(n_parallel: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
-    """Exact and first-order network prices of `n_parallel` proposals on one aggregate."""
+def prices(n_parallel: int, seed: int = 0) -> tuple[np.ndarray, ...]:
+    """Exact and first-order network prices, and analytic ones, of `n_parallel` proposals."""
     source = Aggregate(load_weights(), n_parallel, seed)
-    target, label, _ = source._sampler.proposals()
+    target, label, analytic = source._sampler.proposals()
     real = (label >= 0).numpy()
     found = [source._sampler.neural_delta(target, label, how) for how in ("exact", "first_order")]
-    return tuple(price.detach().double().numpy()[real] for price in found)
+    return tuple(price.detach().double().numpy()[real] for price in (*found, analytic))

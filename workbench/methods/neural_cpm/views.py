@@ -21,7 +21,7 @@ from . import bipolar, landscape, live, study
 from .energy import volumes
 from .experiments import Digits, Law, Recovered, TissueRun
 from .landscape import EnergyLandscape
-from .measures import centers
+from .measures import centers, price_agreement
 from .speed import Speed
 from .tissue import Tissue
 
@@ -31,6 +31,7 @@ RULE_NAMES = {
     "border_source": "border source", "boltzmann": "Boltzmann law",
 }  # fmt: skip
 CONTACTS = ((0, 1), (0, 2), (1, 1), (1, 2), (2, 2))
+GUIDES = {"poles": "a field", "motion": "a rule of motion"}  # what made the aggregates, by name
 ENERGY_LABELS = ("J01", "J02", "J11", "J12", "J22", "λ")
 
 
@@ -226,20 +227,26 @@ def price_chart(result: bipolar.Bipolar) -> Any:
     """First-order against exact neural prices of the copies that the study compared."""
     if result.exact is None:
         return Html("<em>Not compared.</em>")
-    return first_order_chart(result.exact, result.first_order)
+    return first_order_chart(result.exact, result.first_order, result.analytic)
 
 
 @needs_result
 def basis_table(result: bipolar.Bipolar) -> Html:
-    """The cell-sorting energy fitted to the aggregates, beside the one that made them."""
+    """The cell-sorting energy fitted to the aggregates, beside the one that made them.
+
+    Pictures tell H / T only, so the latter is divided by the temperature that they were made at.
+    """
     scenario, basis = result.scenario, result.basis
     J, lam = basis.J.detach().numpy(), basis.lam.detach().numpy()
     fitted = [*(J[k, m] for k, m in CONTACTS), lam[1:].mean()]
-    truth = [*scenario.J, scenario.lam]
+    temperature = scenario.stages[-1][0]
+    guide = GUIDES[scenario.guide]
+    over = f" (over T = {temperature:g})" if temperature != 1 else ""
     rows = [
-        ["made with, and a field", *(f"{value:.3g}" for value in truth)],
-        ["fitted without the field", *(f"{value:.3g}" for value in fitted)],
-    ]
+        [f"made with{over}, and {guide}",
+         *(f"{value / temperature:.3g}" for value in (*scenario.J, scenario.lam))],
+        ["fitted without it", *(f"{value:.3g}" for value in fitted)],
+    ]  # fmt: skip
     return table_html(["energy", *ENERGY_LABELS], rows, caption="Contact energies and stiffness")
 
 
@@ -268,10 +275,18 @@ def bipolar_replay(result: bipolar.Bipolar, sample: int = 0) -> FramePlayer:
 
 @needs_result
 def rmse_chart(result: bipolar.Bipolar) -> hv.Overlay:
-    """Error of each model's second moments, a dot a seed, with the noise floor of fresh data."""
+    """Error of each model's second moments, a dot a seed, with the noise floor of fresh data.
+
+    The line at a dot is the 95 % interval over the samples of that seed.
+    """
     rows = [(name, value) for name, model in result.models.items() for value in model.rmse]
+    intervals = [
+        (name, low, name, high)
+        for name, model in result.models.items()
+        for low, high in model.rmse_interval
+    ]
     means = [(name, model.rmse.mean()) for name, model in result.models.items()]
-    top = 1.15 * max(result.starts_rmse, *(v for _, v in rows))
+    top = 1.15 * max(result.starts_rmse, *(high for *_, high in intervals))
     levels: list[Any] = []
     for level, text in (
         (result.noise_floor.mean(), "noise floor of fresh data"),
@@ -289,9 +304,12 @@ def rmse_chart(result: bipolar.Bipolar) -> hv.Overlay:
     dots = hv.Scatter(rows, "model", "RMSE of second moments [sites²]").opts(
         color=OKABE_ITO["blue"], size=8
     )
-    return hv.Overlay([bars, dots, *levels]).opts(
-        title="Distance from the data, one dot a seed", width=620, height=320, ylim=(0, top),
-        xrotation=12,
+    lines = hv.Segments(intervals, ["model", "RMSE of second moments [sites²]", "x1", "y1"]).opts(
+        color=INK, line_width=1.5
+    )
+    return hv.Overlay([bars, lines, dots, *levels]).opts(
+        title="Distance from the data: a dot a seed, a line its 95 % interval over samples",
+        width=660, height=340, ylim=(0, top), xrotation=12,
     )  # fmt: skip
 
 
@@ -317,8 +335,14 @@ def consistency_table(result: bipolar.Bipolar) -> Html:
     return table_html(header, rows, caption="Means over samples and seeds")
 
 
-def first_order_chart(exact: np.ndarray, first_order: np.ndarray) -> hv.Overlay:
-    """First-order against exact neural energy change, one dot a copy attempt."""
+def first_order_chart(
+    exact: np.ndarray, first_order: np.ndarray, analytic: np.ndarray
+) -> hv.Overlay:
+    """First-order against exact neural energy change, one dot a copy attempt.
+
+    analytic: what the known energy adds to both, for the change of acceptance in the title.
+    """
+    found = price_agreement(exact, first_order, analytic)
     real = np.isfinite(exact)
     exact, first_order = exact[real], first_order[real]
     low, high = float(exact.min()), float(exact.max())
@@ -326,10 +350,10 @@ def first_order_chart(exact: np.ndarray, first_order: np.ndarray) -> hv.Overlay:
         size=4, alpha=0.5, color=OKABE_ITO["blue"]
     )
     line = hv.Curve([(low, low), (high, high)]).opts(color=INK, line_dash="dashed", line_width=1)
-    correlation = np.corrcoef(exact, first_order)[0, 1]
     return (dots * line).opts(
-        title=f"Price of a copy (correlation {correlation:.4f})", width=400,
-        height=360,
+        title=f"Price of a copy: correlation {found['correlation']:.4f},\n"
+        f"slope {found['slope']:.3f}, acceptance off by {found['acceptance_change']:.4f}",
+        width=420, height=380,
     )  # fmt: skip
 
 
@@ -394,13 +418,19 @@ def training_chart(trainings: list[Any]) -> hv.Layout:
 
 @needs_result
 def digits_gallery(result: Digits, n: int = 8) -> hv.Layout:
-    """Held-out cellular digits above, what the cell-sorting energy makes of them below."""
+    """Held-out cellular digits, and what the cell-sorting energy makes of two kinds of starts."""
+    named = {
+        f"data (the classifier reads {100 * result.accuracy:.0f} % right)": ("data", result.data),
+        "starts: data with kinds dealt anew": ("starts", result.starts),
+        "cell sorting, from these starts": ("cell sorting", result.samples),
+        "cell sorting, from single sites": ("cell sorting, scattered", result.scattered),
+    }
     rows = [
-        aggregates(result.data[:n], result.kind,
-                   f"data, inception score {result.scores['data'].mean():.1f}", ellipses=False),
-        aggregates(result.samples[:n], result.kind,
-                   f"cell sorting, inception score {result.scores['cell sorting'].mean():.1f}",
-                   ellipses=False),
+        aggregates(
+            frames[:n], result.kind,
+            f"{title}: inception score {result.scores[key].mean():.1f}", ellipses=False,
+        )
+        for title, (key, frames) in named.items()
     ]  # fmt: skip
     return (
         hv.Layout([r.opts(hv.opts.RGB(width=110 * n, height=132)) for r in rows])
@@ -450,7 +480,7 @@ def _training_view(finished: study.NeuralCPMStudy) -> Any:
     trained = [m for m in poles.models.values() if m.trainings]
     return pn.Column(
         *(pn.Column(f"**{m.name}**", training_chart(m.trainings)) for m in trained),
-        first_order_chart(poles.exact, poles.first_order),
+        first_order_chart(poles.exact, poles.first_order, poles.analytic),
     )
 
 
