@@ -43,6 +43,25 @@ def test_a_regression_on_the_users_own_table():
     assert model.lower_bound_ <= best.value <= model.objective_ * (1 + 1e-12)
 
 
+@pytest.mark.parametrize("kind", ["SparseGLMRegressor", "SparseGLMClassifier"])
+def test_the_recipe_of_the_notebook_fits_a_table_and_checks_its_proof(kind, tmp_path, monkeypatch):
+    import re
+
+    from workbench import catalog, notebooks
+
+    cells = notebooks.read(catalog.find("sparse_glm").notebook)["cells"]
+    text = "".join(map(notebooks.source, cells)).split("## On your own data")[1]
+    fit, check = re.findall(r"```python\n(.*?)```", text, re.DOTALL)[:2]
+    X, y = load_diabetes(return_X_y=True, as_frame=True)
+    names = {"X": X, "y": y if kind == "SparseGLMRegressor" else (y > y.median()).astype(int)}
+    monkeypatch.chdir(tmp_path)
+    exec(fit.replace("= SparseGLMRegressor(", f"= {kind}("), names)
+    *lines, last = check.strip().splitlines()
+    exec("\n".join(lines), names)
+    assert names["model"].certified_ and eval(last, names).valid
+    assert not verify(names["model"].certificate_, X, names["y"]).valid, "it is of other numbers"
+
+
 def test_a_classification_with_labels_of_any_kind():
     X, y = load_breast_cancer(return_X_y=True, as_frame=True)
     names = np.where(y == 1, "benign", "malignant")

@@ -70,6 +70,38 @@ def test_the_table_of_the_readers_problem_says_who_knows(made):
     assert "230.081033" in shown and "no proof" in shown and "verified" in shown
 
 
+def test_a_heuristic_that_beats_an_unfinished_search_is_not_called_the_same(made):
+    import dataclasses
+
+    assert "above the optimum" in views.main_table(made.main)
+    open_end = dataclasses.replace(made.main.result, upper=240.0, gap=0.1)
+    shown = views.main_table(dataclasses.replace(made.main, result=open_end))
+    assert "above the search&#x27;s best" in shown or "above the search's best" in shown
+    assert "-4.13 %" in shown and "same" not in shown and "above the optimum" not in shown
+
+
+def test_what_makes_ties_possible_is_said_below_the_table(made):
+    import dataclasses
+
+    remarks = ["X has 1 constant columns, first [4]: ties are possible"]
+    shown = views.main_table(dataclasses.replace(made.main, remarks=remarks))
+    assert "ms. X has 1 constant columns" in shown
+    assert "ties are possible" not in views.main_table(made.main)
+
+
+@pytest.mark.parametrize("loss", ["linear", "logistic"])
+def test_a_race_without_a_whole_entry_of_a_loss_is_drawn(made, loss):
+    """As when it is interrupted, or with sizes beyond 1,000 only, where one variant runs."""
+    some = [entry for entry in made.race if entry.loss == loss]
+    assert len(views.race_charts(some)) == 1
+    import dataclasses
+
+    alone = [dataclasses.replace(e, runs={"restart": e.runs["restart"]}) for e in made.race]
+    assert "all three variants" in views.race_charts(alone)
+    hv.render(views.scaling_chart(alone))
+    assert "restart" in views.gaps_table(alone) and "<table" in views.race_table(alone)
+
+
 def test_an_active_box_is_flagged_in_words_and_not_by_color_alone():
     problem = table("breast_cancer", 3, 5.0, 1.0)
     search = Search(problem)

@@ -101,6 +101,8 @@ def lasso_path(problem: Problem, refits: Refits | None = None) -> Fit:
     b, supports = np.zeros(problem.p), set()
     engine.slope(problem.kind, X @ b, y, gradient)
     largest = float(np.abs(XT @ gradient).max())
+    if largest == 0:  # nothing is worth using
+        return refits(())
     for penalty in np.geomspace(largest, 1e-3 * largest, PATH_POINTS)[1:]:
         a, t = b.copy(), 1.0
         for _ in range(PATH_ITERATIONS):
@@ -118,19 +120,25 @@ def lasso_path(problem: Problem, refits: Refits | None = None) -> Fit:
 
 
 def abess_fit(problem: Problem, refits: Refits | None = None) -> Fit | None:
-    """The support that splicing finds (abess), refitted; None when abess is not installed."""
-    if not available("abess"):
+    """The support that splicing finds (abess), refitted.
+
+    None when abess is not installed or has nothing to choose from: it takes no constant columns,
+    and on two rows, where all columns are multiples of each other, it never ends.
+    """
+    varying = np.flatnonzero(np.ptp(problem.X, axis=0) > 0)
+    if not available("abess") or problem.n < 3 or not len(varying):
         return None
     import abess
 
     kinds = {"linear": abess.LinearRegression, "logistic": abess.LogisticRegression}
     model = kinds[problem.loss](
-        path_type="seq", support_size=problem.k, fit_intercept=False, alpha=0.0
+        path_type="seq", support_size=min(problem.k, len(varying)), fit_intercept=False, alpha=0.0
     )
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        model.fit(problem.X, problem.y if problem.loss == "linear" else (problem.y > 0).astype(int))
-    support = np.flatnonzero(np.ravel(model.coef_))
+        y = problem.y if problem.loss == "linear" else (problem.y > 0).astype(int)
+        model.fit(problem.X[:, varying], y)
+    support = varying[np.flatnonzero(np.ravel(model.coef_))]
     return (refits or Refits(problem))(support[: problem.k])
 
 

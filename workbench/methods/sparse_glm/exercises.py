@@ -11,7 +11,7 @@ from workbench.exercises import Exercise
 from . import datasets, prox
 from .baselines import brute_force, greedy
 from .problem import make_problem
-from .relaxation import dual_bound, relax
+from .relaxation import dual_value, relax
 from .supports import Refits
 
 
@@ -29,14 +29,19 @@ def _conjugate(answer) -> None:
 
 def _dual(answer) -> None:
     made = datasets.diabetes()
-    problem = make_problem(made.X, made.y, "linear", 3, 1.0, 2.0)
-    w = relax(problem).w
     rng = np.random.default_rng(1)
-    for point in (w, 0.5 * w, w + rng.standard_normal(len(w))):
-        wanted = dual_bound(problem, point)
-        given = float(answer(problem.X, problem.y, 3, 1.0, 2.0, point.copy()))
-        if wanted > 0:
-            assert abs(given - wanted) < 1e-6 * wanted, f"D(w) is {wanted:.4f}, not {given:.4f}"
+    for k, lambda2, M in ((3, 1.0, 2.0), (5, 4.0, 0.5), (2, 0.3, 0.2)):
+        problem = make_problem(made.X, made.y, "linear", k, lambda2, M)
+        w = relax(problem).w
+        for point in (w, 0.5 * w, w + rng.standard_normal(len(w))):
+            wanted = dual_value(problem, point)
+            given = float(answer(problem.X, problem.y, k, lambda2, M, point.copy()))
+            # 0 in place of a negative D(w) is a bound too, the one that `dual_bound` gives.
+            right = np.isclose([wanted, max(wanted, 0.0)], given, rtol=1e-6, atol=1e-9).any()
+            assert right, (
+                f"for k = {k}, lambda2 = {lambda2:g}, M = {M:g} D(w) is {wanted:.4f}, not "
+                f"{given:.4f}"
+            )
 
 
 def _fool(answer) -> None:

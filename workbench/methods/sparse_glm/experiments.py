@@ -20,7 +20,7 @@ from workbench.steps import Step, Steps, part
 from . import baselines, datasets, prox
 from .branch_and_bound import Result, Search
 from .certificate import Verification, verify
-from .problem import Problem, make_problem
+from .problem import Problem, column_remarks, make_problem
 from .relaxation import Relaxed, relax, relaxation_steps
 from .supports import Fit, Refits
 
@@ -42,17 +42,27 @@ SWEEP_NODES = 150
 
 @dataclass(frozen=True)
 class Prox:
-    """Fenchel-Young gaps (cases,), relative; and times by size: prox and argsort [s], medians."""
+    """Fenchel-Young gaps (cases,), relative; and times by size [s], medians.
+
+    prox_seconds: few features may be used, k = 10; half_seconds: half of them; sort_seconds:
+    numpy's argsort of the same numbers.
+    """
 
     gaps: np.ndarray
     sizes: np.ndarray
     prox_seconds: np.ndarray
+    half_seconds: np.ndarray
     sort_seconds: np.ndarray
 
     @property
     def ratios(self) -> np.ndarray:
-        """Time of the prox over that of a sort, by size."""
+        """Time of the prox over that of a sort, by size, k = 10."""
         return self.prox_seconds / self.sort_seconds
+
+    @property
+    def half_ratios(self) -> np.ndarray:
+        """The same for k = p / 2."""
+        return self.half_seconds / self.sort_seconds
 
 
 def prox_steps(p: Parameters, cases: int = 2000) -> Steps[Prox]:
@@ -69,23 +79,28 @@ def prox_steps(p: Parameters, cases: int = 2000) -> Steps[Prox]:
         gaps.append(abs(gap) / max(abs(a @ b), 1e-300))
         if number % 500 == 0:
             yield Step(0.3 * number / cases, "Fenchel-Young")
-    sizes, ours, sort = [10**power for power in range(3, p.prox_power + 1)], [], []
+    sizes, medians = [10**power for power in range(3, p.prox_power + 1)], []
     for number, size in enumerate(sizes):
-        times: tuple[list[float], list[float]] = ([], [])
+        times: tuple[list[float], ...] = ([], [], [])
         for _ in range(3 if size >= 10**6 else 9):
             v = rng.standard_normal(size)
             inner = max(1, 20_000 // size)
             for kept, action in zip(
-                times, (lambda v: prox.prox(v, 1.0, 10, 1.0), np.argsort), strict=True
+                times,
+                (
+                    lambda v: prox.prox(v, 1.0, 10, 1.0),
+                    lambda v: prox.prox(v, 1.0, len(v) // 2, 1.0),
+                    np.argsort,
+                ),
+                strict=True,
             ):
                 started = time.thread_time()
                 for _ in range(inner):
                     action(v)
                 kept.append((time.thread_time() - started) / inner)
-        ours.append(np.median(times[0]))
-        sort.append(np.median(times[1]))
+        medians.append([np.median(kept) for kept in times])
         yield Step(0.3 + 0.7 * (number + 1) / len(sizes), f"{size:,} numbers")
-    return Prox(np.array(gaps), np.array(sizes), np.array(ours), np.array(sort))
+    return Prox(np.array(gaps), np.array(sizes), *np.array(medians).T)
 
 
 @dataclass(frozen=True)
@@ -369,7 +384,10 @@ def sweep_steps(p: Parameters) -> Steps[Sweep]:
 
 @dataclass(frozen=True)
 class Main:
-    """The reader's problem: search, result, root relaxation, heuristics, verification."""
+    """The reader's problem: search, result, root relaxation, heuristics, verification.
+
+    remarks: what makes ties possible, a sentence each.
+    """
 
     problem: Problem
     search: Search
@@ -378,6 +396,7 @@ class Main:
     heuristics: dict[str, Fit]
     verification: Verification
     nbytes: int
+    remarks: list[str] = field(default_factory=list)
 
 
 def main_steps(p: Parameters) -> Steps[Main]:
@@ -398,4 +417,5 @@ def main_steps(p: Parameters) -> Steps[Main]:
             found[name] = fit
     certificate = result.certificate()
     check = verify(certificate, problem.X, problem.y)
-    return Main(problem, search, result, root, found, check, certificate.nbytes)
+    remarks = column_remarks(problem.X)
+    return Main(problem, search, result, root, found, check, certificate.nbytes, remarks)

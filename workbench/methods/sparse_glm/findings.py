@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 ROUNDING = 1e-12
 ENOUGH = 20  # problems, as specified before measuring, for the claim on greedy choices
+SEVERAL = 3  # races from which a claim on the course of the gap is judged; ours
+DIGITS = 5e-7  # how well the stored optima are known: they have six decimals
 
 
 def claims(study: SparseStudy) -> Claims:
@@ -42,7 +44,14 @@ def _prox(study: SparseStudy) -> list[Claim]:
         judge(
             "prox_time", "and costs little more than one sort",
             large, each_at_most=2.5, unit="times", over="sizes",
-            note="CPU time over that of numpy's argsort, 10,000 numbers or more.",
+            note="CPU time over that of numpy's argsort, 10,000 numbers or more, k = 10.",
+        ),
+        judge(
+            "prox_time_half", "and no more when half of the features may be used",
+            None if large is None else prox.half_ratios[prox.sizes >= 10_000],
+            each_at_most=2.5, unit="times", over="sizes",
+            note="The same, k = p / 2. Added after it was seen that k = 10 is the easy case, "
+            "with the same threshold.",
         ),
     ]  # fmt: skip
 
@@ -78,7 +87,8 @@ def _race(study: SparseStudy) -> list[Claim]:
             "clarabel_200", "Lower bounds come at least 5 times as fast as from Clarabel, n = p = "
             "200", _each(_entries(study, 200), faster), each_at_least=5, unit="times",
             over="problems", paper="orders of magnitude",
-            note="Linear and logistic; CPU time to a relative gap of 1e-6, Clarabel through cvxpy.",
+            note="Linear and logistic; CPU time, ours to a relative gap of 1e-6, Clarabel through "
+            "cvxpy and to its own tolerance of 1e-8.",
         ),
         judge(
             "clarabel_500", "and at least 10 times as fast, n = p = 500",
@@ -110,14 +120,20 @@ def _race(study: SparseStudy) -> list[Claim]:
 
 
 def bend(entry: Entry, variant: str) -> float | None:
-    """Iterations from gap 1e-4 to 1e-6 over those from 1e-2 to 1e-4: 1 on a straight line."""
+    """Iterations from gap 1e-4 to 1e-6 over those from 1e-2 to 1e-4: 1 on a straight line.
+
+    A run that never came to 1e-6 counts as if it had taken all its iterations for that stretch.
+    None where iterations are too few to tell.
+    """
     run = entry.runs.get(variant)
     if run is None or not run.bounds:
         return None
     first, middle, last = (run.reached(gap) for gap in (1e-2, 1e-4, 1e-6))
-    if first is None or middle is None or last is None or middle == first or last == middle:
-        return None
-    return (last - middle) / (middle - first)
+    if None in (first, middle) or middle == first:
+        return None if last is not None else float(run.iterations)
+    if last is None:
+        return run.iterations / (middle - first)
+    return (last - middle) / (middle - first) if last > middle else None
 
 
 def _convergence(study: SparseStudy) -> list[Claim]:
@@ -127,6 +143,8 @@ def _convergence(study: SparseStudy) -> list[Claim]:
         lambda e: None if None in (pair := (bend(e, "restart"), bend(e, "no restart")))
         else pair[1] / pair[0],
     )  # fmt: skip
+    if len(straight) < SEVERAL:
+        straight, both = [], None
     return [
         judge(
             "linear_rate", "With restarts it converges linearly: from 1e-4 to 1e-6 takes at most "
@@ -146,12 +164,17 @@ def _known(study: SparseStudy) -> list[Case]:
     return [case for case in (study.cases or {}).values() if case.known.nodes]
 
 
-def same_support(case: Case) -> bool:
-    """Whether the support is the known one, or another with the same value (a tie)."""
+def same_support(case: Case) -> bool | None:
+    """Whether the support is the known one, or another with the same value (a tie).
+
+    None where no support is known.
+    """
     known = case.known
-    if known.support is None or case.result.support == known.support:
-        return True
-    return abs(case.result.upper / known.optimum - 1) <= 1e-9
+    if known.support is None:
+        return None
+    return case.result.support == known.support or (
+        abs(case.result.upper - known.optimum) <= DIGITS
+    )
 
 
 def _cases(study: SparseStudy) -> list[Claim]:
@@ -161,7 +184,8 @@ def _cases(study: SparseStudy) -> list[Claim]:
         judge(
             "certified", "Real and synthetic problems are certified: the gap that is proven",
             [c.result.gap for c in cases] or None, each_at_most=1e-4, over="problems",
-            note="Relative gap asked for: 1e-4.",
+            note="Relative gap asked for: 1e-4. Problems with a known answer; those chosen to show "
+            "the limits are not among them.",
         ),
         judge(
             "verified", "An independent checker proves the same gap from the certificate alone",
@@ -178,13 +202,16 @@ def _cases(study: SparseStudy) -> list[Claim]:
         ),
         judge(
             "supports", "with the known features",
-            [float(same_support(c)) for c in cases] or None, each_at_least=1, over="problems",
-            note="1: equal, or a tie. Synthetic data: the features that made them.",
+            [float(same) for same in map(same_support, cases) if same is not None] or None,
+            each_at_least=1, over="problems",
+            note="1: equal, or a tie in the six decimals that are stored; problems of which the "
+            "features are known. Synthetic data: the features that made them.",
         ),
         judge(
             "roots", "Root relaxations have the known values",
             [abs(c.root.value / c.known.root - 1) for c in numbered] or None,
-            each_at_most=1e-5, over="problems", note="Relative difference; both to a gap of 1e-6.",
+            each_at_most=1e-5, over="problems",
+            note="Relative difference; both to a gap of 1e-6. Threshold ours.",
         ),
         judge(
             "nodes", "as many nodes as the prototype needed, within a factor of 3",
@@ -195,7 +222,8 @@ def _cases(study: SparseStudy) -> list[Claim]:
         judge(
             "brute_tables", "Brute force over all supports agrees on the tables",
             [abs(c.result.upper / c.brute - 1) for c in cases if c.brute is not None] or None,
-            each_at_most=1e-9, over="problems", note="Relative difference of optima.",
+            each_at_most=1e-9, over="problems",
+            note="Relative difference of optima. Threshold ours.",
         ),
     ]  # fmt: skip
 
@@ -209,7 +237,8 @@ def _brute(study: SparseStudy) -> list[Claim]:
         judge(
             "equals_brute", "On small random problems the search equals brute force",
             None if found is None else np.abs(found.upper / found.brute - 1),
-            each_at_most=1e-9, over="problems", note="Relative difference of optima.",
+            each_at_most=1e-9, over="problems",
+            note="Relative difference of optima. Threshold ours.",
         ),
         judge(
             "bounds_true", "and no bound is ever on the wrong side of the optimum",
@@ -218,7 +247,7 @@ def _brute(study: SparseStudy) -> list[Claim]:
             ) + (1.0 - found.valid),
             each_at_most=ROUNDING, over="problems",
             note="How far a bound is on the wrong side, relative; a rejected certificate counts 1. "
-            "Brute force itself is known to rounding only.",
+            "Brute force itself is known to rounding only. Threshold ours.",
         ),
         judge(
             "greedy_fails", "A greedy choice is not always the best one: share of problems missed",

@@ -140,7 +140,8 @@ def make_problem(
         raise ValueError(f"y has shape {y.shape}: X has {n} rows, so needed is ({n},)")
     y = _labels(y) if loss == "logistic" else _response(y)
     check_numbers(p, k, lambda2, M)
-    _warn_of_columns(X)
+    for remark in column_remarks(X):
+        warnings.warn(remark, UserWarning, stacklevel=2)
     return Problem(X, y, loss, int(k), float(lambda2), float(M), name, tuple(names or ()),
                    np.ascontiguousarray(X.T))  # fmt: skip
 
@@ -223,15 +224,15 @@ def _response(y: np.ndarray) -> np.ndarray:
     return y
 
 
-def _warn_of_columns(X: np.ndarray) -> None:
+def column_remarks(X: np.ndarray) -> list[str]:
+    """What makes ties possible, a sentence each: constant columns and multiples of each other."""
+    remarks = []
     constant = np.flatnonzero(np.ptp(X, axis=0) == 0)
     if len(constant):
-        warnings.warn(
-            f"X has {len(constant)} constant columns, first {constant[:3].tolist()}: ties are "
-            "possible", UserWarning, stacklevel=3,
-        )  # fmt: skip
+        first = constant[:3].tolist()
+        remarks.append(f"X has {len(constant)} constant columns, first {first}: ties are possible")
     if X.shape[1] > PAIRS:
-        return
+        return remarks
     size = np.where((norms := np.linalg.norm(X, axis=0)) > 0, norms, 1)
     # Equal up to sign and scale: two projections that agree are compared entry by entry.
     unit = X / size * np.where(X[np.abs(X).argmax(0), np.arange(X.shape[1])] < 0, -1, 1)
@@ -244,7 +245,8 @@ def _warn_of_columns(X: np.ndarray) -> None:
         and np.abs(unit[:, a] - unit[:, b]).max() < 1e-9
     ]  # fmt: skip
     if pairs:
-        warnings.warn(
+        remarks.append(
             f"X has {len(pairs)} pairs of columns that are multiples of each other, first "
-            f"{pairs[0]}: ties are possible", UserWarning, stacklevel=3,
-        )  # fmt: skip
+            f"{pairs[0]}: ties are possible"
+        )
+    return remarks

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from .experiments import Case, Heuristics, Main, Prox, Race, Sweep
     from .problem import Problem
 
+FEW_ROWS = 40  # up to which random labels may be of one class only
 DATA = ["breast_cancer", "diabetes", "diabetes2", "diabetes3", "digits", "synthetic", "npz"]
 
 
@@ -139,15 +140,21 @@ class Parameters(BaseParameters):
         if self.loss == "logistic" and self.data.startswith("diabetes"):
             raise ParameterError(f"loss = 'logistic': {self.data} has a continuous response")
         if self.data == "npz":
-            self._check_problem()
+            self._check_problem(f"file = '{self.file}' does not serve")
         elif self.data == "synthetic" and self.n * self.p > 1e7:
             self._check_memory()
+        elif self.data == "synthetic" and self.loss == "logistic" and self.n <= FEW_ROWS:
+            self._check_problem(f"n = {self.n}, seed = {self.seed}")
 
-    def _check_problem(self) -> None:
+    def _check_problem(self, what: str) -> None:
         try:
-            self.problem()
+            made = self.problem()
+            if not made.y.any():
+                raise ValueError("y is constant: there is nothing to explain")
+            if not made.X.any():
+                raise ValueError("all columns of X are constant")
         except ValueError as error:
-            raise ParameterError(f"file = '{self.file}' does not serve: {error}") from None
+            raise ParameterError(f"{what}: {error}") from None
 
     def _check_memory(self) -> None:
         import psutil
