@@ -292,7 +292,7 @@ def prox_chart(prox: Prox) -> hv.Overlay:
         parts.append(hv.Scatter((prox.sizes, seconds), *axes).opts(color=color, size=7))
     few, half = (", ".join(f"{r:.2g}" for r in some) for some in (prox.ratios, prox.half_ratios))
     return _overlay(parts).opts(
-        title=f"The prox beside a sort: k = 10 {few}; k = p/2 {half} times", width=620, height=300,
+        title=f"Prox over sort, k = 10: {few}; k = p/2: {half}", width=620, height=300,
         logx=True, logy=True, legend_position="top_left",
         xticks=[(int(size), f"{size:,}") for size in prox.sizes],
     )  # fmt: skip
