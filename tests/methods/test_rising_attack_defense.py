@@ -173,7 +173,8 @@ def test_the_curve_takes_the_best_attack_of_each_image():
 def test_the_curves_of_the_three_networks_for_one_target_and_for_an_order():
     from workbench.methods.rising_attack import ablations, study
 
-    found = run(ablations.defense_steps(study.Parameters(images=1, iters=1)))  # it heeds neither
+    parameters = study.Parameters(images=1, iters=1, defense_images=24)  # it heeds the last only
+    found = run(ablations.defense_steps(parameters))
     eps = ablations.DEFENSE_EPS
     assert list(found) == list(ablations.DEFENSE_K) == [1, 3]
     for curves_ in found.values():
@@ -181,7 +182,7 @@ def test_the_curves_of_the_three_networks_for_one_target_and_for_an_order():
         for name, curve in curves_.items():
             assert 0.88 < curve.clean <= 1, name
             assert set(curve.radii) == set(defense.ATTACKS), name
-            assert len(curve.smallest) == ablations.DIGITS_IMAGES
+            assert len(curve.smallest) == 24
             assert curve.reached[0] == 0 and (np.diff(curve.reached) >= 0).all()
             assert np.allclose(curve.reached, (curve.smallest[None] <= eps[:, None]).mean(1))
             assert (curve.smallest > 0).all()  # all networks read all images

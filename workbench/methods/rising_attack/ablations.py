@@ -271,8 +271,8 @@ def width_steps(p: Parameters, images: int = 8) -> Steps[Widths]:
 def defense_steps(p: Parameters) -> Steps[dict[int, dict[str, Curve]]]:
     """What a budget means: K -> a plain, an adversarially trained and a smoothed network.
 
-    The same attacks (`defense.ATTACKS`, whatever the parameters) for nested orders on the same
-    images, which all three networks read correctly.
+    The same attacks (`defense.ATTACKS`, whatever the attack's parameters) for nested orders on the
+    same images, which all three networks read correctly.
     """
     from . import defense  # scipy.stats takes a second to import
 
@@ -280,7 +280,7 @@ def defense_steps(p: Parameters) -> Steps[dict[int, dict[str, Curve]]]:
     x, labels = digits.held_out_digits()
     smoothed = defense.Smoothed(models["smoothed"], x.shape[1:], seed=p.seed).eval()
     readers = [models["plain"], models["adversarially trained"], smoothed]
-    chosen = attackable(readers, x, labels, DIGITS_IMAGES, p.seed)
+    chosen = attackable(readers, x, labels, p.defense_images, p.seed)
     x, labels = x[chosen], labels[chosen]
 
     def curves_job(K: int) -> Steps[tuple[int, dict[str, Curve]]]:

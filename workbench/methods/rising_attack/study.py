@@ -107,6 +107,8 @@ class Parameters(BaseParameters):
         doc="Attack networks of several feature widths")
     defense = Boolean(True, group="Experiments",
         doc="Attack an adversarially trained and a smoothed network")
+    defense_images = Integer(12, bounds=(1, 400), softbounds=(1, 48), unit="images",
+        group="Experiments", doc="Digits attacked on each network of the defense")
     # fmt: on
 
     # fmt: off
@@ -118,8 +120,8 @@ class Parameters(BaseParameters):
         "default": {},
         "full": {
             "networks": 3, "images": 16, "K_list": [1, 5, 10, 15, 20, 25, 30], "margin_images": 240,
-            "long_ablations": True, "digits": True, "tuned": True, "peers": True,
-            "width_sweep": True, "equal_time": True,
+            "defense_images": 24, "long_ablations": True, "digits": True, "tuned": True,
+            "peers": True, "width_sweep": True, "equal_time": True,
         },
     }
     # fmt: on
@@ -236,6 +238,6 @@ def _plan(p: Parameters, study: RisingAttackStudy) -> list[tuple[str, float, Any
          lambda: experiments.equal_time_steps(p, study.bench, study.tuned)),
         (p.width_sweep, "widths", 120, lambda: ablations.width_steps(p)),
         (p.peers, "anchor", 90, lambda: experiments.anchor_steps(p)),
-        (p.defense, "defense", 24, lambda: ablations.defense_steps(p)),
+        (p.defense, "defense", 3 + p.defense_images, lambda: ablations.defense_steps(p)),
     ]  # fmt: skip
     return [(name, cost, make) for wanted, name, cost, make in every if wanted]
