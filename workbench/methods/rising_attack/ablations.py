@@ -47,7 +47,7 @@ WIDTHS = (98, 196, 392, 784, 3136)
 WIDTH_K = (5, 10, 20, 30)
 SPAN_ITERATIONS = (0, 1, 2, 4, 8)  # of an attack, whose programs are held against their span
 DEFENSE_K = (1, 3)  # each place of an order needs votes that are surely more than the next one's
-DEFENSE_EPS = np.linspace(0, 2.5, 51)
+DEFENSE_EPS = np.linspace(0, 3, 61)  # the longest found are 2.7
 
 
 @dataclass(frozen=True)
