@@ -326,8 +326,7 @@ def _deltas(
     p: Parameters, model: Hamiltonian, starts: np.ndarray, kind: np.ndarray, steps: int = 20
 ) -> tuple[np.ndarray, ...]:
     """Exact and first-order neural, and analytic, energy changes (chains, P) of the same copies."""
-    few = starts[: max(1, min(8, p.samples // 2))]
-    sampler = ParallelSampler(model, few, kind, p.n_parallel, "first_order", p.seed)
+    sampler = ParallelSampler(model, starts[:8], kind, p.n_parallel, "first_order", p.seed)
     for _ in range(steps):
         sampler.step()
     target, label, analytic = sampler.proposals()

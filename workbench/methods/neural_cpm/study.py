@@ -165,8 +165,8 @@ class Parameters(BaseParameters):
         "quick": {
             "size": 60, "n_cells": 16, "mcs": 200,
             "simulations": 8, "recovery_iters": 120, "recovery_seeds": 1,
-            "bipolar_simulations": 10, "iters": 6, "train_seeds": 1, "weights": "stored",
-            "samples": 5, "sample_steps": 80,
+            "bipolar_simulations": 8, "iters": 6, "train_seeds": 1, "weights": "stored",
+            "samples": 4, "sample_steps": 80,
         },
         "default": {},
         "full": {
