@@ -1,4 +1,4 @@
-"""Set-up: kernels compiled once, a clear word without numba, what the package exports."""
+"""Set-up: kernels compiled once, clear words without numba and for bad sizes, exported names."""
 
 import itertools
 import subprocess
@@ -7,6 +7,7 @@ import sys
 import numpy as np
 import pytest
 
+from workbench.cli import main
 from workbench.methods import neural_cpm
 from workbench.methods.neural_cpm import _embedding, _kernels, _parallel, measures
 
@@ -66,3 +67,18 @@ def test_the_sizes_of_the_paper_are_at_hand():
     assert set(neural_cpm.PAPER) == {"cellsort", "digits"}
     digits = neural_cpm.simulate("digits", 1, **{**neural_cpm.PAPER["digits"], "stages": ((1, 1),)})
     assert digits.frames.shape == (1, 100, 100) and len(digits.kind) == 51
+
+
+@pytest.mark.parametrize(
+    ("values", "says"),
+    [
+        ({"bipolar_size": 12, "bipolar_cells": 50}, "bipolar_cells = 50 cells of bipolar_V_target"),
+        ({"n_cells": 5000, "V_target": 1}, "n_cells = 5000 do not fit where they start"),
+    ],
+)
+def test_cells_that_do_not_fit_are_refused_before_a_report_runs(capsys, tmp_path, values, says):
+    words = [w for name, value in values.items() for w in ("-p", name, str(value))]
+    code = main(["report", "neural_cpm", *words, "--out", str(tmp_path / "out")])
+    out, err = capsys.readouterr()
+    assert (code, out) == (2, "")
+    assert err.count("\n") == 1 and err.startswith("workbench: ") and says in err
