@@ -58,7 +58,15 @@ def test_every_chart_draws_and_its_axes_are_named(finished):
     charts["validation"] = (views.training_chart([judged]), "RMSE of moments [sites²]")
     for name, (chart, label) in charts.items():
         assert label in labels(chart), name
-    labels(views.bipolar_gallery(poles))
+
+
+def test_all_rows_of_the_gallery_show_as_many_aggregates(finished):
+    poles = finished.bipolar
+    data = np.concatenate([poles.data, poles.data])
+    rows = views.bipolar_gallery(replace(poles, data=data), n=5).traverse(None, [hv.RGB])
+    sides = {row.bounds.lbrt()[2] for row in rows}
+    samples = min(model.frames.shape[1] for model in poles.models.values())
+    assert sides == {samples * data.shape[2]} and samples < 5
 
 
 def test_replays_and_tables_show_every_model(finished):

@@ -253,6 +253,7 @@ def basis_table(result: bipolar.Bipolar) -> Html:
 @needs_result
 def bipolar_gallery(result: bipolar.Bipolar, n: int = 5) -> hv.Layout:
     """Data and what each model makes, all models from the same kind-permuted starts."""
+    n = min(n, len(result.data), *(model.frames.shape[1] for model in result.models.values()))
     rows = [aggregates(result.data[:n], result.kind, "data")]
     for name, model in result.models.items():
         title = f"{name}: RMSE {model.rmse[0]:.1f} sites²"
