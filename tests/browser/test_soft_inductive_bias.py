@@ -53,6 +53,16 @@ def test_every_tab_draws_its_picture_when_it_is_opened(bench):
         expect(bench.get_by_role("img", name=name).first).to_be_visible(timeout=180_000)
 
 
+def test_the_examples_are_scattered_by_a_switch_with_a_name(bench):
+    shown = picture(bench, "Simple: train RMSE")
+    before = shown.inner_html()
+    bench.get_by_role("checkbox", name="Random x instead of the grid").check()
+    bench.wait_for_function(
+        "([shown, before]) => shown.innerHTML !== before", arg=[shown.element_handle(), before]
+    )
+    assert "- checkbox [" not in bench.locator("body").aria_snapshot()  # none is nameless
+
+
 def test_keys_move_the_order_and_the_fit_follows(bench):
     slider = bench.get_by_role("slider", name="Order J").first
     slider.press("Home")

@@ -66,7 +66,7 @@ def test_prior_samples_come_and_go_and_x_may_be_random(bench):
     assert "prior samples" in tab.fits.html
     tab.toggle_samples()
     assert "prior samples" not in tab.fits.html
-    tab.scattered.value = True
+    tab.scattered.value = tab.scattered.options
     assert np.ptp(np.diff(tab.fit.x)) > 0.01
 
 

@@ -30,8 +30,10 @@ class Polynomials(Tab):
         self.samples: np.ndarray | None = None
         self.sliders = self.faders("Polynomial", self._moved, *self._rows())
         self.sample_button = self.button("Samples of the prior", self.toggle_samples, 150)
-        self.scattered = pn.widgets.Checkbox(label="Random x instead of the grid", value=False,
-                                             margin=(4, 0))  # fmt: skip
+        # A group, since a single checkbox of Panel has no name for screen readers.
+        self.scattered = pn.widgets.CheckBoxGroup(
+            label="Examples", options=["Random x instead of the grid"], margin=(4, 0)
+        )
         self.scattered.param.watch(lambda event: self.redraw(), "value")
         self.fits, self.coefficients = Drawing(), Drawing()
         self.redraw()
@@ -58,7 +60,7 @@ class Polynomials(Tab):
 
         def fits() -> str:
             self.fit = closed_forms.refit(
-                p.order, p.gamma, p.sigma2, p.basis, p.n_points, p.seed, self.scattered.value
+                p.order, p.gamma, p.sigma2, p.basis, p.n_points, p.seed, bool(self.scattered.value)
             )
             return drawings.fits(self.fit, self.samples)
 
