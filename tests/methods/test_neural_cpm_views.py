@@ -150,7 +150,7 @@ def test_the_thumbnail_is_a_png():
 
 
 def test_the_speed_table_says_when_the_peer_is_missing():
-    table = views.speed_table([Speed("a", 4e7, 2e7), Speed("b", 4e7, None)])
+    table = views.speed_table([Speed("a", 4e7, 2e7, 2.0), Speed("b", 4e7)])
     assert "2.0" in table and "not installed" in table
 
 

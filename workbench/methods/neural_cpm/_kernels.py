@@ -8,7 +8,7 @@ The rules are those of the paper, its official code and Artistoo; the data layou
 
 import numpy as np
 
-from ._prices import State, compiled, home, price, total, write
+from ._prices import State, compiled, home, price, stays_whole, total, write
 
 UNIFORM, EDGES, BORDER_TARGET, BORDER_SOURCE = range(4)
 RULES = {
@@ -104,7 +104,10 @@ def metropolis(cost, random):
     if cost > 40.0:  # exp(-40) is below the resolution of `unit`
         return random, False
     random, value = draw(random)
-    return random, unit(value) < np.exp(-cost)
+    chance = unit(value)
+    if chance * (1.0 + cost * (1.0 + cost * (0.5 + cost / 6.0))) >= 1.0:  # above exp(-cost)
+        return random, False
+    return random, chance < np.exp(-cost)
 
 
 @compiled
@@ -126,12 +129,11 @@ def attempt(state, model, rule, target, d, old, new, random):
     One exit only: with several, reference counts of every array would be updated per attempt.
     """
     state.counts[1] += 1
-    if state.volume[old] > 1:
-        terms, mask = price(state, model, target, d, new)
-        if model.loose[mask] or not model.connected[model.kind[old]]:
-            random, accepted = metropolis(total(terms) * model.inverse_T, random)
-            if accepted:
-                commit(state, model, rule, target, old, new)
+    if state.volume[old] > 1 and stays_whole(state.label, model, target, old):
+        cost = total(price(state, model, target, d, new)) * model.inverse_T
+        random, accepted = metropolis(cost, random)
+        if accepted:
+            commit(state, model, rule, target, old, new)
     return random
 
 
@@ -286,7 +288,7 @@ def price_at(state, model, chain, target, d):
     """The seven terms of one attempt."""
     own = single(state, chain)
     new = own.label[target + model.offset[d]]
-    return price(own, model, target, d, new)[0]
+    return price(own, model, target, d, new)
 
 
 @compiled
@@ -301,7 +303,7 @@ def lowest_price(state, model, chain, lowest):
             for d in range(8):
                 new = own.label[target + model.offset[d]]
                 if new != own.label[target]:
-                    terms, _ = price(own, model, target, d, new)
-                    if not found or total(terms) < lowest[row, column]:
-                        lowest[row, column] = total(terms)
+                    cost = total(price(own, model, target, d, new))
+                    if not found or cost < lowest[row, column]:
+                        lowest[row, column] = cost
                         found = True

@@ -19,7 +19,7 @@ from ._kernels import (
     single,
     unit,
 )
-from ._prices import compiled, home, price, total, write
+from ._prices import compiled, home, price, stays_whole, total, write
 
 
 @compiled
@@ -60,11 +60,9 @@ def propose(state, model, first, last, target, label, delta):
             site = home(source + model.offset[d], height, width)
             target[chain, k] = (site // stride - 1) * width + site % stride - 1
             old, new = own.label[site], own.label[source]
-            if own.volume[old] > 1:
-                terms, mask = price(own, model, site, (d + 4) % 8, new)
-                if not model.connected[model.kind[old]] or model.loose[mask]:
-                    label[chain, k] = new
-                    delta[chain, k] = total(terms)
+            if own.volume[old] > 1 and stays_whole(own.label, model, site, old):
+                label[chain, k] = new
+                delta[chain, k] = total(price(own, model, site, (d + 4) % 8, new))
         own.random[0] = random
 
 

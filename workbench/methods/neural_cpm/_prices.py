@@ -107,19 +107,30 @@ def write(array, site, value, height, width):
 
 @compiled
 def look_around(label, model, target, old, new):
-    """Contact energy change, numbers of old and new neighbors, ring mask of the old ones."""
+    """Contact energy change, and numbers of old and new neighbors."""
     kind_old, kind_new = model.kind[old], model.kind[new]
     energy = 0.0
-    n_old, n_new, mask = 0, 0, 0
+    n_old, n_new = 0, 0
     for d in range(8):
         other = label[target + model.offset[d]]
         kind = model.kind[other]
         energy += model.contact[kind_new, kind] - model.contact[kind_old, kind]
         n_old += other == old
         n_new += other == new
-        mask |= (other == old) << d
     energy += n_old * model.contact[kind_old, kind_old] - n_new * model.contact[kind_new, kind_new]
-    return energy, n_old, n_new, mask
+    return energy, n_old, n_new
+
+
+@compiled
+def stays_whole(label, model, target, old):
+    """Whether `old` may lose the target: always, unless its kind is kept connected."""
+    whole = True
+    if model.connected[model.kind[old]]:
+        mask = 0
+        for d in range(8):
+            mask |= (label[target + model.offset[d]] == old) << d
+        whole = model.loose[mask]
+    return whole
 
 
 @compiled
@@ -214,11 +225,11 @@ def total(terms):
 
 @compiled
 def price(state, model, target, d, new):
-    """Seven terms of the price of copying `new` from neighbor d onto `target`; the ring mask."""
+    """Seven terms of the price of copying `new` from neighbor d onto `target`."""
     old = state.label[target]
-    contact, n_old, n_new, mask = look_around(state.label, model, target, old, new)
+    contact, n_old, n_new = look_around(state.label, model, target, old, new)
     chemotaxis, act, motion = copy_prices(model.motility, state, model, target, d, old, new)
-    terms = (
+    return (
         contact,
         volume_change(state.volume, model, old, new),
         perimeter_change(state.perimeter, model, old, new, n_old, n_new),
@@ -227,4 +238,3 @@ def price(state, model, target, d, new):
         act,
         motion,
     )
-    return terms, mask

@@ -299,9 +299,9 @@ class Ensemble:
     def _prepare(self) -> tuple[State, Model]:
         """The kernels' view of labels and parameters, rebuilt after a change.
 
-        Few combinations of optional arrays, so few kernels to compile: a perimeter term comes with
-        fields, and a motility term, or any optional term under a listed rule (whose time goes into
-        its list), turns on every array. `warm.warm_up` compiles them all.
+        Few combinations of optional arrays, so few kernels to compile: a motility term, or any
+        optional term under a listed rule (whose time goes into its list), turns on every array.
+        `warm.warm_up` compiles them all.
         """
         if not self._stale:
             return self._state, self._model
@@ -312,7 +312,7 @@ class Ensemble:
         rich = any(flow) or any(x.any() for x in (self.lam_act, self.lam_ch, self.mu))
         rich = rich or (listed and (fields is not None or self.lam_P.any()))
         outlined = rich or self.lam_P.any()
-        if fields is None and outlined:
+        if fields is None and rich:
             fields = np.zeros((1, self.n_kinds, height, width))
         if rich:
             if self._activity is None:

@@ -32,16 +32,16 @@ CASES: dict[str, tuple[int, int, int, dict[str, Any]]] = {
 
 @dataclass(frozen=True)
 class Speed:
-    """Attempts per CPU second of this engine and of glazier (None if absent) in one case."""
+    """Attempts per CPU second of this engine and of glazier in one case, and their ratio.
+
+    All are medians over rounds; ratio: of the two rates of a round, which were measured one after
+    the other, so that a machine that slows down for a while slows both. None without glazier.
+    """
 
     case: str
     own: float
-    peer: float | None
-
-    @property
-    def ratio(self) -> float | None:
-        """This engine over glazier."""
-        return None if self.peer is None else self.own / self.peer
+    peer: float | None = None
+    ratio: float | None = None
 
 
 def compare_speed(
@@ -64,7 +64,9 @@ def compare_speed(
             for _ in range(rounds)
         ]
         mine, theirs = zip(*rates, strict=True)
-        found.append(Speed(case, float(np.median(mine)), peer and float(np.median(theirs))))
+        against = (theirs, np.divide(mine, theirs)) if peer else ()
+        medians = [float(np.median(numbers)) for numbers in (mine, *against)]
+        found.append(Speed(case, *medians))
     return found
 
 

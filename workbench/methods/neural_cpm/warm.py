@@ -19,7 +19,8 @@ FIELDS = {"kind_fields": np.zeros((2, 12, 12))}
 # Proposal and optional terms of each kernel of the engine; all listed rules share theirs.
 KERNELS = (
     ("uniform", {}), ("uniform", FIELDS), ("uniform", {"lam_P": 0.1}),
-    ("uniform", {"lam_act": 1.0}), ("edges", {}), ("edges", {"lam_act": 1.0}),
+    ("uniform", {"lam_P": 0.1, **FIELDS}), ("uniform", {"lam_act": 1.0}),
+    ("edges", {}), ("edges", {"lam_act": 1.0}),
 )  # fmt: skip
 
 
